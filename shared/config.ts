@@ -1,0 +1,215 @@
+import { getAddress } from 'viem';
+import { z } from 'zod';
+import type { ExtraToken, RegistryOptions } from './chain/registry.ts';
+
+/** The environment, a string a name, as processes get it. */
+export type Env = Readonly<Record<string, string | undefined>>;
+
+const chainId = z.string().regex(/^[a-z0-9-]{3,8}:[A-Za-z0-9]{1,64}$/, 'is a CAIP-2 id such as eip155:8453');
+const port = z.coerce.number().int().min(0).max(65_535);
+const list = z.string().transform((text) =>
+  text
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== ''),
+);
+
+const extraToken = z.string().transform((text, context): ExtraToken => {
+  const found = /^(eip155:\d+)\/erc20:(0x[0-9a-fA-F]{40})=([A-Za-z0-9]{1,16})\/(\d{1,2})$/.exec(text);
+  if (!found) {
+    context.addIssue({ code: 'custom', message: `"${text}" is not like eip155:31337/erc20:0x…=USDC/6` });
+    return z.NEVER;
+  }
+  const [, chain, contract, symbol, decimals] = found as unknown as [string, string, string, string, string];
+  return { chain, asset: getAddress(contract), symbol: symbol.toUpperCase(), decimals: Number(decimals) };
+});
+
+const common = z.object({
+  PURSER_ENV: z.enum(['sandbox', 'production']),
+  PURSER_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
+  TEMPORAL_ADDRESS: z.string().min(1),
+  TEMPORAL_NAMESPACE: z.string().min(1).default('default'),
+  TEMPORAL_API_KEY: z.string().min(1).optional(),
+  TEMPORAL_TLS: z.enum(['true', 'false']).optional(),
+});
+
+const database = z.object({
+  DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/, error: 'is not a postgres:// URL' }),
+  PURSER_DATABASE_POOL: z.coerce.number().int().min(1).max(200).default(10),
+});
+
+const chains = z.object({
+  PURSER_CHAINS: list.pipe(z.array(chainId).min(1, 'names at least one chain')),
+  PURSER_EXTRA_TOKENS: list.pipe(z.array(extraToken)).default([]),
+});
+
+const api = common
+  .extend(database.shape)
+  .extend(chains.shape)
+  .extend({
+    PURSER_HOST: z.string().min(1).default('127.0.0.1'),
+    PURSER_PORT: port.default(8080),
+    PURSER_DECISION_WAIT_MS: z.coerce.number().int().min(50).max(30_000).default(2_000),
+    PURSER_FAUCET_URL: z.url().optional(),
+  });
+
+const queueNames = ['wallet', 'wallet-signing', 'wallet-chain'] as const;
+export type QueueName = (typeof queueNames)[number];
+
+const signer = z.strictObject({
+  party: z.union([z.literal(1), z.literal(2), z.literal(3)]),
+  url: z.url(),
+  publicKey: z.string().min(1),
+});
+
+const worker = common.extend(chains.shape).extend({
+  PURSER_QUEUES: list.pipe(z.array(z.enum(queueNames)).min(1)).default([...queueNames]),
+  DATABASE_URL: database.shape.DATABASE_URL.optional(),
+  PURSER_DATABASE_POOL: database.shape.PURSER_DATABASE_POOL,
+  PURSER_POLICY_KEY_FILE: z.string().min(1).optional(),
+  PURSER_COORDINATOR_KEY_FILE: z.string().min(1).optional(),
+  PURSER_SIGNERS: z
+    .string()
+    .transform((text, context) => {
+      try {
+        return JSON.parse(text) as unknown;
+      } catch {
+        context.addIssue({ code: 'custom', message: 'is not JSON' });
+        return z.NEVER;
+      }
+    })
+    .pipe(z.array(signer).length(3))
+    .optional(),
+  PURSER_MAX_IN_FLIGHT: z.coerce.number().int().min(1).max(1_000).default(16),
+  PURSER_SPARE_KEYS: z.coerce.number().int().min(0).max(10).default(1),
+});
+
+function read<S extends z.ZodType>(schema: S, env: Env): z.output<S> {
+  // An empty variable is how compose files and shells say "not set".
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
+  const result = schema.safeParse(given);
+  if (result.success) return result.data;
+  const lines = result.error.issues.map((issue) => {
+    const name = String(issue.path[0] ?? 'configuration');
+    return given[name] === undefined ? `${name} is missing.` : `${name}: ${issue.message}`;
+  });
+  throw new ConfigError(lines);
+}
+
+/** Everything that is wrong with the environment, a sentence a variable. Values are never repeated: some are secret. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+  constructor(lines: readonly string[]) {
+    super(`The configuration cannot be used:\n  ${lines.join('\n  ')}`);
+  }
+}
+
+/** How to reach Temporal; `apiKey` and `tls` for Temporal Cloud. */
+export interface TemporalOptions {
+  readonly address: string;
+  readonly namespace: string;
+  readonly apiKey: string | undefined;
+  readonly tls: boolean;
+}
+
+function temporal(env: z.output<typeof common>): TemporalOptions {
+  return {
+    address: env.TEMPORAL_ADDRESS,
+    namespace: env.TEMPORAL_NAMESPACE,
+    apiKey: env.TEMPORAL_API_KEY,
+    tls: env.TEMPORAL_TLS === 'true' || (env.TEMPORAL_TLS === undefined && env.TEMPORAL_API_KEY !== undefined),
+  };
+}
+
+/** `PURSER_CONFIRMATIONS_EIP155_8453` → 8453's depth, and so on: one variable a chain. */
+function perChain<T>(env: Env, prefix: string, ids: readonly string[], parse: z.ZodType<T>): Record<string, T> {
+  const found: Record<string, T> = {};
+  for (const id of ids) {
+    const name = `${prefix}_${id.toUpperCase().replaceAll(/[^A-Z0-9]/g, '_')}`;
+    if (env[name]) found[id] = read(z.object({ [name]: parse }), env)[name] as T;
+  }
+  return found;
+}
+
+const depth = z.coerce.number().int().min(1).max(1_000);
+const rpcUrls = list.pipe(z.array(z.url({ protocol: /^https?$/, error: 'is not an http(s) URL' })).min(1));
+/** Gwei, at most nine decimals, as bigint wei. */
+const gwei = z
+  .string()
+  .regex(/^\d{1,9}(\.\d{1,9})?$/, 'is not an amount of gwei')
+  .transform((text) => {
+    const [whole = '0', fraction = ''] = text.split('.');
+    return BigInt(whole + fraction.padEnd(9, '0'));
+  });
+
+function registryOptions(
+  env: Env,
+  parsed: z.output<typeof chains> & { PURSER_ENV: 'sandbox' | 'production' },
+): RegistryOptions {
+  return {
+    environment: parsed.PURSER_ENV,
+    enabled: parsed.PURSER_CHAINS,
+    extraTokens: parsed.PURSER_EXTRA_TOKENS,
+    confirmations: perChain(env, 'PURSER_CONFIRMATIONS', parsed.PURSER_CHAINS, depth),
+  };
+}
+
+/** What the api process is told. @throws ConfigError */
+export function apiConfig(env: Env) {
+  const parsed = read(api, env);
+  if (parsed.PURSER_ENV === 'production' && parsed.PURSER_FAUCET_URL)
+    throw new ConfigError(['PURSER_FAUCET_URL is for local chains: it is refused in production.']);
+  return {
+    environment: parsed.PURSER_ENV,
+    logLevel: parsed.PURSER_LOG_LEVEL,
+    host: parsed.PURSER_HOST,
+    port: parsed.PURSER_PORT,
+    decisionWaitMs: parsed.PURSER_DECISION_WAIT_MS,
+    faucetUrl: parsed.PURSER_FAUCET_URL,
+    database: { url: parsed.DATABASE_URL, max: parsed.PURSER_DATABASE_POOL },
+    temporal: temporal(parsed),
+    registry: registryOptions(env, parsed),
+  };
+}
+export type ApiConfig = ReturnType<typeof apiConfig>;
+
+/** What a worker process is told; each queue requires what it alone needs. @throws ConfigError */
+export function workerConfig(env: Env) {
+  const parsed = read(worker, env);
+  const serves = (queue: QueueName) => parsed.PURSER_QUEUES.includes(queue);
+  const missing: string[] = [];
+  const need = (name: keyof typeof parsed, ...queues: QueueName[]) => {
+    const wanting = queues.filter(serves);
+    if (wanting.length > 0 && parsed[name] === undefined)
+      missing.push(`${name} is missing: queue ${wanting.join(', ')} needs it.`);
+  };
+  need('DATABASE_URL', 'wallet', 'wallet-chain');
+  need('PURSER_POLICY_KEY_FILE', 'wallet');
+  need('PURSER_SIGNERS', 'wallet-signing');
+  need('PURSER_COORDINATOR_KEY_FILE', 'wallet-signing');
+  const rpc = perChain(env, 'PURSER_RPC', parsed.PURSER_CHAINS, rpcUrls);
+  if (serves('wallet-chain'))
+    for (const id of parsed.PURSER_CHAINS)
+      if (!rpc[id])
+        missing.push(
+          `PURSER_RPC_${id.toUpperCase().replaceAll(/[^A-Z0-9]/g, '_')} is missing: the RPC URLs of ${id}, separated by commas.`,
+        );
+  if (missing.length > 0) throw new ConfigError(missing);
+  return {
+    environment: parsed.PURSER_ENV,
+    logLevel: parsed.PURSER_LOG_LEVEL,
+    queues: parsed.PURSER_QUEUES,
+    database: parsed.DATABASE_URL ? { url: parsed.DATABASE_URL, max: parsed.PURSER_DATABASE_POOL } : undefined,
+    temporal: temporal(parsed),
+    registry: registryOptions(env, parsed),
+    policyKeyFile: parsed.PURSER_POLICY_KEY_FILE,
+    coordinatorKeyFile: parsed.PURSER_COORDINATOR_KEY_FILE,
+    signers: parsed.PURSER_SIGNERS,
+    maxInFlight: parsed.PURSER_MAX_IN_FLIGHT,
+    spareKeys: parsed.PURSER_SPARE_KEYS,
+    rpc,
+    /** Ceiling of `maxFeePerGas` in wei by chain; where none is set the chain's default holds. */
+    maxFeePerGasWei: perChain(env, 'PURSER_MAX_FEE_GWEI', parsed.PURSER_CHAINS, gwei),
+  };
+}
+export type WorkerConfig = ReturnType<typeof workerConfig>;

@@ -1,0 +1,38 @@
+import { fileURLToPath } from 'node:url';
+import { runner } from 'node-pg-migrate';
+
+const dir = fileURLToPath(new URL('./migrations', import.meta.url));
+
+/**
+ * Brings the schema up to date. Forward only; safe to call from several processes at once (advisory lock).
+ * @param databaseUrl of a role that may change the schema
+ * @returns names of the migrations that were run now
+ */
+export async function migrate({
+  databaseUrl,
+  log = () => {},
+}: {
+  databaseUrl: string;
+  log?: (line: string) => void;
+}): Promise<string[]> {
+  const done = await runner({
+    databaseUrl,
+    dir,
+    direction: 'up',
+    migrationsTable: 'pgmigrations',
+    checkOrder: true,
+    advisoryLockMode: 'wait',
+    logger: { debug() {}, info() {}, warn: log, error: log },
+  });
+  return done.map((migration) => migration.name);
+}
+
+if (import.meta.main) {
+  const databaseUrl = process.env.DATABASE_OWNER_URL;
+  if (!databaseUrl) {
+    console.error('DATABASE_OWNER_URL is missing: the postgres:// URL of a role that may change the schema.');
+    process.exit(1);
+  }
+  const done = await migrate({ databaseUrl, log: (line) => console.error(line) });
+  console.log(done.length === 0 ? 'The schema is up to date.' : `Migrated: ${done.join(', ')}`);
+}

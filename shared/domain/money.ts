@@ -1,0 +1,56 @@
+/** Why a string is not an amount of a token. */
+export type AmountFault = 'not_decimal' | 'too_precise' | 'zero' | 'too_large';
+
+const pattern = /^(0|[1-9]\d*)(\.\d+)?$/;
+
+/** 2^256 - 1: no chain of ours can carry more. */
+const maxMinor = (1n << 256n) - 1n;
+
+/** Longest string worth reading: 78 digits, a point, 36 decimals. */
+export const maxAmountLength = 115;
+
+/**
+ * Reads a decimal string as minor units, exactly. Nothing is rounded: a digit too many is a fault.
+ * @param amount as on the wire, e.g. `"1.50"`
+ * @param decimals of the token, e.g. 6
+ * @returns minor units, e.g. `1500000n`, or what is wrong
+ */
+export function parseAmount(amount: string, decimals: number): bigint | AmountFault {
+  const minor = parseLimit(amount, decimals);
+  return minor === 0n ? 'zero' : minor;
+}
+
+/** The same, where zero is allowed (limits, thresholds, balances). */
+export function parseLimit(amount: string, decimals: number): bigint | AmountFault {
+  if (amount.length > maxAmountLength || !pattern.test(amount)) return 'not_decimal';
+  const [whole = '0', fraction = ''] = amount.split('.');
+  const digits = fraction.replace(/0+$/, '');
+  if (digits.length > decimals) return 'too_precise';
+  const minor = BigInt(whole + digits.padEnd(decimals, '0'));
+  return minor > maxMinor ? 'too_large' : minor;
+}
+
+/**
+ * Writes minor units as the canonical decimal string: no trailing zeros, no point without digits.
+ * @example formatAmount(1500000n, 6) === '1.5'
+ */
+export function formatAmount(minor: bigint, decimals: number): string {
+  const sign = minor < 0n ? '-' : '';
+  const digits = (minor < 0n ? -minor : minor).toString().padStart(decimals + 1, '0');
+  const whole = digits.slice(0, digits.length - decimals);
+  const fraction = digits.slice(digits.length - decimals).replace(/0+$/, '');
+  return sign + (fraction === '' ? whole : `${whole}.${fraction}`);
+}
+
+/**
+ * Compares two plain decimal strings by value, whatever their digits: limits need no token to be compared.
+ * @returns negative, zero or positive, as for `sort`
+ */
+export function compareDecimals(a: string, b: string): number {
+  const decimals = Math.max(...[a, b].map((text) => (text.split('.')[1] ?? '').length));
+  const [x, y] = [a, b].map((text) => {
+    const [whole = '0', fraction = ''] = text.split('.');
+    return BigInt(whole + fraction.padEnd(decimals, '0'));
+  }) as [bigint, bigint];
+  return x < y ? -1 : x > y ? 1 : 0;
+}
