@@ -1,0 +1,128 @@
+/**
+ * The one interface between Purser and the threshold-ECDSA engine (DKLs23, crate `dkls23-secp256k1`), and its batch
+ * codec. The WebAssembly and the N-API build implement it alike. The protocol crate has had no third-party audit, which
+ * is why nothing else in the service knows it.
+ */
+
+/**
+ * - `input`: malformed, replayed, misrouted or misused; nothing follows about a party's honesty
+ * - `recoverable`: the run failed; a new session with a new id may succeed
+ * - `ban`: `culprit` provably cheated inside an authenticated message; never sign with it again
+ * - `fatal`: the engine itself failed; discard this thread or process
+ */
+export type FaultKind = 'input' | 'recoverable' | 'ban' | 'fatal';
+
+export interface EngineError extends Error {
+  kind: FaultKind;
+  culprit: number | null;
+}
+
+export interface KeyShare {
+  readonly party: number;
+  readonly threshold: number;
+  readonly parties: number;
+  /** Uncompressed joint public key, 65 bytes. */
+  readonly publicKey: Uint8Array;
+  /** BIP-32 chain code, 32 bytes. */
+  readonly chainCode: Uint8Array;
+  /** EVM address of the joint public key, with checksum. */
+  readonly address: string;
+  /** Secret. Encrypt and authenticate it at rest: a flipped bit can blame an innocent party. */
+  toBytes(): Uint8Array;
+  /** A child share; `path` is BIP-32 without hardened steps, for example `m/44/60/0/0/7`. */
+  derive(path: string): KeyShare;
+  free(): void;
+}
+
+interface Session {
+  /** `fresh`, `running`, `done`, `taken`, `dead` or `freed`. */
+  readonly state: string;
+  /** The first outbound batch; once. */
+  start(): Uint8Array;
+  /** Takes the whole inbound batch of a round, returns the outbound one. Any error kills the session. */
+  step(inbound: Uint8Array): Uint8Array;
+  free(): void;
+}
+
+export interface ShareSession extends Session {
+  takeShare(): KeyShare;
+}
+
+export interface SignSession extends Session {
+  /** r | s (low) | recovery id: 65 bytes. */
+  takeSignature(): Uint8Array;
+}
+
+/** Session ids are 32 random bytes, fresh for every session and equal for all its parties. */
+export interface ThresholdEngine {
+  readonly build: 'wasm' | 'native';
+  readonly KeyShare: { fromBytes(bytes: Uint8Array): KeyShare };
+  readonly DkgSession: new (party: number, threshold: number, parties: number, sessionId: Uint8Array) => ShareSession;
+  /** `counterparties`: exactly threshold − 1 other party numbers. */
+  readonly SignSession: new (
+    share: KeyShare,
+    sessionId: Uint8Array,
+    digest: Uint8Array,
+    counterparties: Uint8Array,
+  ) => SignSession;
+}
+
+/** Part of the additional data of every sealed share: what was written by another engine version is not opened blindly. */
+export const engineVersion = 'dkls23-secp256k1@0.6.2';
+
+/** Every error becomes an EngineError; one without a kind (a WebAssembly trap) is fatal. */
+export function toEngineError(error: unknown): EngineError {
+  if (error instanceof Error && 'kind' in error && 'culprit' in error) return error as EngineError;
+  const message = error instanceof Error ? error.message : String(error);
+  return Object.assign(new Error(`engine trap: ${message}`, { cause: error }), {
+    kind: 'fatal' as const,
+    culprit: null,
+  });
+}
+
+/** One protocol message. `to` 0 is a broadcast; `from` must be the sender that the transport authenticated. */
+export interface Message {
+  from: number;
+  to: number;
+  body: Uint8Array;
+}
+
+const MESSAGES_MAX = 255;
+const HEADER_BYTES = 6;
+
+/** `count u8 | count × (from u8 | to u8 | length u32 LE | body)`. */
+export function encodeBatch(messages: readonly Message[]): Uint8Array {
+  if (messages.length > MESSAGES_MAX) throw new RangeError(`a batch holds at most ${MESSAGES_MAX} messages`);
+  const out = new Uint8Array(messages.reduce((n, m) => n + HEADER_BYTES + m.body.length, 1));
+  const view = new DataView(out.buffer);
+  out[0] = messages.length;
+  let offset = 1;
+  for (const { from, to, body } of messages) {
+    out[offset] = from;
+    out[offset + 1] = to;
+    view.setUint32(offset + 2, body.length, true);
+    out.set(body, offset + HEADER_BYTES);
+    offset += HEADER_BYTES + body.length;
+  }
+  return out;
+}
+
+/** The inverse of {@link encodeBatch}. @throws RangeError on truncated or trailing bytes */
+export function decodeBatch(batch: Uint8Array): Message[] {
+  const view = new DataView(batch.buffer, batch.byteOffset, batch.byteLength);
+  const messages: Message[] = [];
+  let offset = 1;
+  for (let left = view.getUint8(0); left > 0; left--) {
+    if (offset + HEADER_BYTES > batch.length) throw new RangeError('batch is truncated');
+    const end = offset + HEADER_BYTES + view.getUint32(offset + 2, true);
+    if (end > batch.length) throw new RangeError('batch is truncated');
+    messages.push({
+      from: view.getUint8(offset),
+      to: view.getUint8(offset + 1),
+      body: batch.subarray(offset + HEADER_BYTES, end),
+    });
+    offset = end;
+  }
+  if (offset !== batch.length) throw new RangeError('batch has trailing bytes');
+  return messages;
+}
