@@ -9,6 +9,11 @@ const maxMinor = (1n << 256n) - 1n;
 /** Longest string worth reading: 78 digits, a point, 36 decimals. */
 export const maxAmountLength = 115;
 
+/** Whether a string is a plain decimal: no sign, no exponent, no leading zero, not longer than is worth reading. */
+export function isDecimal(text: string): boolean {
+  return text.length <= maxAmountLength && pattern.test(text);
+}
+
 /**
  * Reads a decimal string as minor units, exactly. Nothing is rounded: a digit too many is a fault.
  * @param amount as on the wire, e.g. `"1.50"`
@@ -22,7 +27,7 @@ export function parseAmount(amount: string, decimals: number): bigint | AmountFa
 
 /** The same, where zero is allowed (limits, thresholds, balances). */
 export function parseLimit(amount: string, decimals: number): bigint | AmountFault {
-  if (amount.length > maxAmountLength || !pattern.test(amount)) return 'not_decimal';
+  if (!isDecimal(amount)) return 'not_decimal';
   const [whole = '0', fraction = ''] = amount.split('.');
   const digits = fraction.replace(/0+$/, '');
   if (digits.length > decimals) return 'too_precise';
