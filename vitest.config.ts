@@ -1,0 +1,42 @@
+import { defineConfig } from 'vitest/config';
+
+/** Two cores are the smallest machine that the suite is meant for; more workers than that only make timings noisy. */
+const MAX_WORKERS = 2;
+
+export default defineConfig({
+  test: {
+    pool: 'forks',
+    maxWorkers: MAX_WORKERS,
+    // A promise that nobody waits for, or a handle left open, is a fault of the code under test.
+    dangerouslyIgnoreUnhandledErrors: false,
+    teardownTimeout: 30_000,
+    projects: [
+      {
+        extends: true,
+        test: { name: 'unit', include: ['test/unit/**/*.test.ts'], testTimeout: 20_000 },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'integration',
+          include: ['test/integration/**/*.test.ts', 'test/replay/**/*.test.ts'],
+          globalSetup: ['test/support/global-setup.ts'],
+          testTimeout: 60_000,
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'e2e',
+          include: ['test/e2e/**/*.test.ts'],
+          globalSetup: ['test/support/global-setup.ts'],
+          testTimeout: 180_000,
+          hookTimeout: 240_000,
+          // Each file brings up a whole stack of its own.
+          fileParallelism: false,
+        },
+      },
+    ],
+  },
+});
