@@ -1,0 +1,103 @@
+import type { Queryable } from './pool.ts';
+
+export type AgentStatus = 'active' | 'inactive';
+
+/** An agent with its wallet. */
+export interface AgentRow {
+  readonly id: string;
+  readonly account_id: string;
+  readonly agent_name: string;
+  readonly agent_description: string | null;
+  readonly metadata: string | null;
+  readonly status: AgentStatus;
+  readonly chain: string;
+  readonly created_at: Date;
+  readonly wallet_id: string;
+  readonly address: string;
+}
+
+export interface NewAgent {
+  readonly id: string;
+  readonly accountId: string;
+  readonly agentName: string;
+  readonly agentDescription: string | undefined;
+  readonly metadata: string | undefined;
+  readonly chain: string;
+}
+
+/** Stores an agent; its wallet follows in the same database transaction. A taken name violates `agents_name_is_unique`. */
+export async function insertAgent(db: Queryable, agent: NewAgent): Promise<void> {
+  await db.query(
+    `insert into agents (id, account_id, agent_name, agent_description, metadata, chain) values ($1, $2, $3, $4, $5, $6)`,
+    [agent.id, agent.accountId, agent.agentName, agent.agentDescription ?? null, agent.metadata ?? null, agent.chain],
+  );
+}
+
+export async function insertWallet(
+  db: Queryable,
+  wallet: { id: string; agentId: string; accountKeyId: string; path: string; address: string },
+): Promise<void> {
+  await db.query('insert into wallets (id, agent_id, account_key_id, path, address) values ($1, $2, $3, $4, $5)', [
+    wallet.id,
+    wallet.agentId,
+    wallet.accountKeyId,
+    wallet.path,
+    wallet.address,
+  ]);
+}
+
+export async function isAgentNameTaken(
+  db: Queryable,
+  { accountId, agentName }: { accountId: string; agentName: string },
+): Promise<boolean> {
+  const { rowCount } = await db.query('select from agents where account_id = $1 and agent_name = $2', [
+    accountId,
+    agentName,
+  ]);
+  return rowCount !== 0;
+}
+
+const withWallet = `select agents.*, wallets.id as wallet_id, wallets.address
+  from agents join wallets on wallets.agent_id = agents.id`;
+
+/** The agent, if it is this account's. */
+export async function findAgent(
+  db: Queryable,
+  { id, accountId }: { id: string; accountId: string },
+): Promise<AgentRow | undefined> {
+  const { rows } = await db.query<AgentRow>(`${withWallet} where agents.id = $1 and agents.account_id = $2`, [
+    id,
+    accountId,
+  ]);
+  return rows[0];
+}
+
+export interface AgentFilter {
+  readonly accountId: string;
+  readonly status?: AgentStatus | undefined;
+  readonly chain?: string | undefined;
+}
+
+const filtered = `agents.account_id = $1 and ($2::text is null or agents.status = $2)
+  and ($3::text is null or agents.chain = $3)`;
+
+/** One page, newest first; rows of one instant are ordered by id, so that pages never overlap. */
+export async function listAgents(
+  db: Queryable,
+  { accountId, status, chain, limit, offset }: AgentFilter & { limit: number; offset: number },
+): Promise<AgentRow[]> {
+  const { rows } = await db.query<AgentRow>(
+    `${withWallet} where ${filtered} order by agents.created_at desc, agents.id desc limit $4 offset $5`,
+    [accountId, status ?? null, chain ?? null, limit, offset],
+  );
+  return rows;
+}
+
+export async function countAgents(db: Queryable, { accountId, status, chain }: AgentFilter): Promise<number> {
+  const { rows } = await db.query<{ count: number }>(`select count(*)::int as count from agents where ${filtered}`, [
+    accountId,
+    status ?? null,
+    chain ?? null,
+  ]);
+  return rows[0]!.count;
+}
