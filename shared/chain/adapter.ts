@@ -1,0 +1,98 @@
+import type { Chain, Token } from './registry.ts';
+
+/** What the fees and the gas of a payment on an EVM chain may be. JSON-safe: it travels through histories. */
+export interface PreparedTransfer {
+  readonly outcome: 'ready';
+  /** How many transactions of the sender are mined: the lowest nonce that the chain would still take. */
+  readonly minedCount: number;
+  /** Gas limit. */
+  readonly gas: string;
+  readonly maxFeePerGasWei: string;
+  readonly maxPriorityFeePerGasWei: string;
+  /** `gas × maxFeePerGas`: what the payment may cost at most, in minor units of the native coin. */
+  readonly maxFeeMinor: string;
+}
+
+/** A payment that cannot be made as things stand, in words for the one who asked for it. */
+export interface PrepareFailure {
+  readonly outcome: 'failed';
+  readonly code: 'insufficient_funds' | 'simulation_failed';
+  readonly message: string;
+  readonly details: Readonly<Record<string, string>>;
+}
+
+export type PrepareResult = PreparedTransfer | PrepareFailure;
+
+/** A payment before it has fees and a nonce. */
+export interface Transfer {
+  readonly from: string;
+  readonly to: string;
+  readonly token: Token;
+  readonly amountMinor: bigint;
+}
+
+/** A block, as far as confirmation needs it. */
+export interface Block {
+  readonly number: number;
+  readonly hash: string;
+  readonly parentHash: string;
+  readonly transactionHashes: readonly string[];
+}
+
+/** What a chain says about a transaction that is in a block. */
+export interface Inclusion {
+  readonly hash: string;
+  readonly blockNumber: number;
+  readonly blockHash: string;
+  readonly succeeded: boolean;
+  /** What it cost, exactly, in minor units of the native coin. */
+  readonly feeMinor: bigint;
+}
+
+/**
+ * What a node said when bytes were handed to it.
+ * - `sent`: it has them, now or already before.
+ * - `slot_taken`: another transaction stands at this nonce, mined or waiting; only the chain can tell which one wins.
+ * - `unfunded`: the sender cannot pay the fee yet.
+ * - `refused`: these bytes will never be taken; `reason` says why.
+ */
+export type SendResult =
+  | { readonly outcome: 'sent' }
+  | { readonly outcome: 'slot_taken' | 'unfunded' | 'refused'; readonly reason: string };
+
+/** The transaction that the chain has mined at a nonce, whoever signed it. */
+export interface SlotOwner {
+  readonly inclusion: Inclusion;
+  /** Its signed bytes, as the node has them. */
+  readonly raw: string;
+  /** Whether it does what our signed bytes do: same sender, nonce, recipient, value and data, whatever its signature. */
+  readonly samePayment: boolean;
+}
+
+/**
+ * One chain, as the activities see it. A family implements it; nothing of a family shows through but the typed unions.
+ * Every method throws `RpcUnavailable` when no endpoint gives an answer; a repeat may succeed.
+ */
+export interface ChainAdapter {
+  readonly chain: Chain;
+  /** How often the head is asked for while a payment waits. */
+  readonly pollMs: number;
+  /** Simulates the payment and says what it may cost. @throws FeeAboveCeiling */
+  prepare(transfer: Transfer): Promise<PrepareResult>;
+  send(p: { raw: string }): Promise<SendResult>;
+  head(): Promise<Block>;
+  /** Blocks of the canonical chain by number; `undefined` where the chain is not that long (yet, or any more). */
+  blocks(p: { numbers: readonly number[] }): Promise<(Block | undefined)[]>;
+  /** What of these is in a block of the canonical chain. */
+  inclusions(p: { hashes: readonly string[] }): Promise<Inclusion[]>;
+  /** Whether a node holds the transaction, mined or waiting. */
+  knows(p: { hash: string }): Promise<boolean>;
+  /**
+   * What was mined where `raw` wanted to be, if that is `confirmations` deep.
+   * `undefined`: the place is free, or not yet final, or the endpoint has forgotten too much to tell.
+   */
+  slotOwner(p: { raw: string }): Promise<SlotOwner | undefined>;
+}
+
+/** The chains that this process serves, by CAIP-2 id. */
+export type Chains = ReadonlyMap<string, ChainAdapter>;

@@ -1,0 +1,41 @@
+import type { EvmTransaction, PaymentIntent } from '../../domain/receipt.ts';
+import type { PreparedTransfer } from '../adapter.ts';
+import { evmChainId } from './chain-id.ts';
+import { transferData } from './transfer-data.ts';
+
+/**
+ * The one transaction that carries out an intent: a plain transfer of the native coin, or a call of the token's
+ * `transfer`. Pure: the same input gives the same bytes.
+ * @param prepared gas and fees as `prepare` found them
+ * @throws RangeError when gas × maxFeePerGas is more than the intent allows
+ */
+export function buildTransfer({
+  intent,
+  nonce,
+  prepared,
+}: {
+  intent: PaymentIntent;
+  nonce: number;
+  prepared: PreparedTransfer;
+}): EvmTransaction {
+  const feeWei = BigInt(prepared.gas) * BigInt(prepared.maxFeePerGasWei);
+  if (feeWei > BigInt(intent.max_fee_minor))
+    throw new RangeError(`The fee may reach ${feeWei} wei, but the intent allows ${intent.max_fee_minor} wei.`);
+  if (!Number.isSafeInteger(nonce) || nonce < 0) throw new RangeError(`${nonce} is not a nonce.`);
+  const call =
+    intent.asset === 'native'
+      ? { to: intent.to, valueWei: intent.amount_minor, data: '0x' as const }
+      : {
+          to: intent.asset,
+          valueWei: '0',
+          data: transferData({ to: intent.to, amountMinor: BigInt(intent.amount_minor) }),
+        };
+  return {
+    chainId: evmChainId(intent.chain),
+    nonce,
+    ...call,
+    gas: prepared.gas,
+    maxFeePerGasWei: prepared.maxFeePerGasWei,
+    maxPriorityFeePerGasWei: prepared.maxPriorityFeePerGasWei,
+  };
+}

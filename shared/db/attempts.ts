@@ -1,0 +1,222 @@
+import type { Inclusion } from '../chain/adapter.ts';
+import type { Queryable } from './pool.ts';
+
+/** A row of `attempts`. Columns of type numeric and bigint are decimal strings. */
+export interface AttemptRow {
+  readonly chain: string;
+  readonly hash: string;
+  readonly transaction_id: string;
+  readonly raw: string;
+  readonly created_at: Date;
+  readonly sent_at: Date | null;
+  readonly block_number: string | null;
+  readonly block_hash: string | null;
+  readonly succeeded: boolean | null;
+  readonly fee_minor: string | null;
+  readonly final_at: Date | null;
+}
+
+/** Channel on which a stored attempt is announced; the payload is the chain. */
+export const attemptsChannel = 'attempts';
+
+/** An attempt is open while its payment is pending and no attempt of it is final. */
+const isOpen = `a.chain = $1 and a.final_at is null
+  and exists (select from transactions t where t.id = a.transaction_id and t.status = 'pending')`;
+
+/** All attempts of a payment; one that is in a block comes first. */
+export async function findAttempts(db: Queryable, { transactionId }: { transactionId: string }): Promise<AttemptRow[]> {
+  const { rows } = await db.query<AttemptRow>(
+    'select * from attempts where transaction_id = $1 order by block_number nulls last, created_at, hash',
+    [transactionId],
+  );
+  return rows;
+}
+
+/**
+ * Stores signed bytes before they are sent, moves the payment to `broadcast` and announces the attempt, all at once.
+ * A repeat changes nothing, and a payment that is in a block already stays as it is.
+ * @returns false when the payment is not pending any more: nothing was stored, nothing may be sent
+ */
+export async function storeAttempt(
+  db: Queryable,
+  { transactionId, hash, raw }: { transactionId: string; hash: string; raw: string },
+): Promise<boolean> {
+  const { rows } = await db.query(
+    `with pending as (select id, chain from transactions where id = $1 and status = 'pending' for update),
+     stored as (
+       insert into attempts (chain, hash, transaction_id, raw)
+       select chain, $2, id, $3 from pending
+       on conflict (chain, hash) do nothing),
+     moved as (
+       update transactions set hash = $2, status_detail = 'broadcast', updated_at = now()
+       where id in (select id from pending) and status_detail <> 'confirming')
+     select pg_notify($4, chain) from pending`,
+    [transactionId, hash, raw, attemptsChannel],
+  );
+  return rows.length === 1;
+}
+
+/** Notes that a node has the bytes; the first time counts. */
+export async function markSent(
+  db: Queryable,
+  { chain, hash, sentAt }: { chain: string; hash: string; sentAt: Date },
+): Promise<void> {
+  await db.query('update attempts set sent_at = $3 where chain = $1 and hash = $2 and sent_at is null', [
+    chain,
+    hash,
+    sentAt,
+  ]);
+}
+
+/** Whether any payment of the chain waits for confirmation. */
+export async function hasOpenAttempts(db: Queryable, { chain }: { chain: string }): Promise<boolean> {
+  const { rows } = await db.query<{ found: boolean }>(
+    `select exists (select from attempts a where ${isOpen}) as found`,
+    [chain],
+  );
+  return rows[0]!.found;
+}
+
+/** One batch of the chain's open attempts in the order of their hashes. @param after last hash of the batch before */
+export async function listOpenAttempts(
+  db: Queryable,
+  { chain, after, limit }: { chain: string; after: string; limit: number },
+): Promise<AttemptRow[]> {
+  const { rows } = await db.query<AttemptRow>(
+    `select a.* from attempts a where ${isOpen} and a.hash > $2 order by a.hash limit $3`,
+    [chain, after, limit],
+  );
+  return rows;
+}
+
+/** Which of a block's transactions are open attempts of ours. */
+export async function matchOpenAttempts(
+  db: Queryable,
+  { chain, hashes }: { chain: string; hashes: readonly string[] },
+): Promise<string[]> {
+  const { rows } = await db.query<{ hash: string }>(
+    `select a.hash from attempts a where ${isOpen} and a.hash = any($2::text[])`,
+    [chain, hashes],
+  );
+  return rows.map((row) => row.hash);
+}
+
+/** Open attempts that were last seen in these blocks, both ends counted, lowest first. */
+export async function listIncludedAttempts(
+  db: Queryable,
+  { chain, fromBlock, toBlock, limit }: { chain: string; fromBlock: number; toBlock: number; limit: number },
+): Promise<AttemptRow[]> {
+  const { rows } = await db.query<AttemptRow>(
+    `select a.* from attempts a where ${isOpen} and a.block_number between $2 and $3
+     order by a.block_number, a.hash limit $4`,
+    [chain, fromBlock, toBlock, limit],
+  );
+  return rows;
+}
+
+/**
+ * Notes the block of each attempt, and moves its payment to `confirming` with the facts of the receipt.
+ * An attempt that is final stays as it is.
+ * @param headNumber newest block, from which the confirmations are counted
+ */
+export async function storeInclusions(
+  db: Queryable,
+  { chain, headNumber, inclusions }: { chain: string; headNumber: number; inclusions: readonly Inclusion[] },
+): Promise<void> {
+  await db.query(
+    `with given as (
+       select * from jsonb_to_recordset($3::jsonb)
+         as g (hash text, block_number bigint, block_hash text, succeeded boolean, fee_minor numeric)),
+     included as (
+       update attempts a
+       set block_number = g.block_number, block_hash = g.block_hash, succeeded = g.succeeded, fee_minor = g.fee_minor
+       from given g where a.chain = $1 and a.hash = g.hash and a.final_at is null
+       returning a.transaction_id, a.hash, a.block_number, a.fee_minor)
+     update transactions t
+     set hash = i.hash, block_number = i.block_number, fee_minor = i.fee_minor, status_detail = 'confirming',
+         confirmations = greatest($2::bigint - i.block_number + 1, 1), updated_at = now()
+     from included i where t.id = i.transaction_id and t.status = 'pending'`,
+    [
+      chain,
+      headNumber,
+      JSON.stringify(
+        inclusions.map((each) => ({
+          hash: each.hash,
+          block_number: each.blockNumber,
+          block_hash: each.blockHash,
+          succeeded: each.succeeded,
+          // As a string: a JSON number would lose digits.
+          fee_minor: each.feeMinor.toString(),
+        })),
+      ),
+    ],
+  );
+}
+
+/** Takes back what was noted about attempts whose block is gone. Final ones stay. @returns those that were changed */
+export async function clearInclusions(
+  db: Queryable,
+  { chain, hashes }: { chain: string; hashes: readonly string[] },
+): Promise<Pick<AttemptRow, 'hash' | 'raw'>[]> {
+  const { rows } = await db.query<Pick<AttemptRow, 'hash' | 'raw'>>(
+    `with cleared as (
+       update attempts set block_number = null, block_hash = null, succeeded = null, fee_minor = null
+       where chain = $1 and hash = any($2::text[]) and final_at is null and block_number is not null
+       returning hash, raw, transaction_id),
+     moved as (
+       update transactions set block_number = null, fee_minor = null, confirmations = 0, updated_at = now()
+       where id in (select transaction_id from cleared) and status = 'pending')
+     select hash, raw from cleared`,
+    [chain, hashes],
+  );
+  return rows;
+}
+
+/**
+ * Makes final what stands in the named blocks. The other attempts of the same payment are closed with it: their nonce
+ * is taken for good.
+ * @param headNumber newest block, from which the confirmations are counted
+ * @returns the payments that can now be settled
+ */
+export async function storeFinality(
+  db: Queryable,
+  {
+    chain,
+    headNumber,
+    finals,
+  }: { chain: string; headNumber: number; finals: readonly { hash: string; blockHash: string }[] },
+): Promise<string[]> {
+  const { rows } = await db.query<{ id: string }>(
+    `with final as (
+       select a.transaction_id, a.hash, a.block_number
+       from attempts a join unnest($3::text[], $4::text[]) as g (hash, block_hash)
+         on a.hash = g.hash and a.block_hash = g.block_hash
+       where a.chain = $1 and a.final_at is null
+       for update of a),
+     closed as (
+       update attempts a set final_at = now()
+       from final f where a.transaction_id = f.transaction_id and a.final_at is null),
+     counted as (
+       update transactions t
+       set confirmations = greatest(t.confirmations, $2::bigint - f.block_number + 1), updated_at = now()
+       from final f where t.id = f.transaction_id and t.status = 'pending')
+     select transaction_id as id from final`,
+    [chain, headNumber, finals.map((each) => each.hash), finals.map((each) => each.blockHash)],
+  );
+  return rows.map((row) => row.id);
+}
+
+/** Payments that are final on the chain and not settled yet: their workflows may have missed the news. */
+export async function listUnsettled(
+  db: Queryable,
+  { chain, limit }: { chain: string; limit: number },
+): Promise<string[]> {
+  const { rows } = await db.query<{ id: string }>(
+    `select t.id from transactions t
+     where t.chain = $1 and t.status = 'pending' and t.status_detail = 'confirming'
+       and exists (select from attempts a where a.transaction_id = t.id and a.final_at is not null)
+     limit $2`,
+    [chain, limit],
+  );
+  return rows.map((row) => row.id);
+}
