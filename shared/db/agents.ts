@@ -101,3 +101,30 @@ export async function countAgents(db: Queryable, { accountId, status, chain }: A
   ]);
   return rows[0]!.count;
 }
+
+/** The agent's status, whoever's it is, locked until the database transaction ends. The first lock of every writer. */
+export async function lockAgent(
+  db: Queryable,
+  { id }: { id: string },
+): Promise<{ id: string; status: AgentStatus } | undefined> {
+  const { rows } = await db.query<{ id: string; status: AgentStatus }>(
+    'select id, status from agents where id = $1 for update',
+    [id],
+  );
+  return rows[0];
+}
+
+export interface WalletRow {
+  readonly id: string;
+  readonly agent_id: string;
+  readonly account_key_id: string;
+  /** BIP-32 path without hardened steps. */
+  readonly path: string;
+  readonly address: string;
+}
+
+/** The wallet, locked until the database transaction ends. The last lock of every writer. */
+export async function lockWallet(db: Queryable, { id }: { id: string }): Promise<WalletRow | undefined> {
+  const { rows } = await db.query<WalletRow>('select * from wallets where id = $1 for update', [id]);
+  return rows[0];
+}
