@@ -102,13 +102,16 @@ export async function countAgents(db: Queryable, { accountId, status, chain }: A
   return rows[0]!.count;
 }
 
-/** The agent's status, whoever's it is, locked until the database transaction ends. The first lock of every writer. */
+/**
+ * The agent's status, whoever's it is, locked until the database transaction ends. The first lock of every writer.
+ * `no key`: a new payment only refers to the agent, and need not wait for one that is being judged.
+ */
 export async function lockAgent(
   db: Queryable,
   { id }: { id: string },
 ): Promise<{ id: string; status: AgentStatus } | undefined> {
   const { rows } = await db.query<{ id: string; status: AgentStatus }>(
-    'select id, status from agents where id = $1 for update',
+    'select id, status from agents where id = $1 for no key update',
     [id],
   );
   return rows[0];
@@ -125,6 +128,6 @@ export interface WalletRow {
 
 /** The wallet, locked until the database transaction ends. The last lock of every writer. */
 export async function lockWallet(db: Queryable, { id }: { id: string }): Promise<WalletRow | undefined> {
-  const { rows } = await db.query<WalletRow>('select * from wallets where id = $1 for update', [id]);
+  const { rows } = await db.query<WalletRow>('select * from wallets where id = $1 for no key update', [id]);
   return rows[0];
 }

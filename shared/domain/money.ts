@@ -48,6 +48,14 @@ export function formatAmount(minor: bigint, decimals: number): string {
 }
 
 /**
+ * The one way to write a plain decimal: no trailing zeros, no point without digits.
+ * @param text of which `isDecimal` is true
+ */
+export function canonicalDecimal(text: string): string {
+  return text.includes('.') ? text.replace(/\.?0+$/, '') : text;
+}
+
+/**
  * Compares two plain decimal strings by value, whatever their digits: limits need no token to be compared.
  * @returns negative, zero or positive, as for `sort`
  */
