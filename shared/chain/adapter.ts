@@ -63,7 +63,7 @@ export type SendResult =
 /** The transaction that the chain has mined at a nonce, whoever signed it. */
 export interface SlotOwner {
   readonly inclusion: Inclusion;
-  /** Its signed bytes, as the node has them. */
+  /** Its signed bytes; our own where the mined ones cannot be rebuilt. */
   readonly raw: string;
   /** Whether it does what our signed bytes do: same sender, nonce, recipient, value and data, whatever its signature. */
   readonly samePayment: boolean;
@@ -89,7 +89,7 @@ export interface ChainAdapter {
   knows(p: { hash: string }): Promise<boolean>;
   /**
    * What was mined where `raw` wanted to be, if that is `confirmations` deep.
-   * `undefined`: the place is free, or not yet final, or the endpoint has forgotten too much to tell.
+   * `undefined`: the place is free, or what stands there is not final yet, or it lies too far back to be found.
    */
   slotOwner(p: { raw: string }): Promise<SlotOwner | undefined>;
 }

@@ -1,0 +1,32 @@
+/** What a node said in so many words, as opposed to a connection that failed. */
+export interface NodeAnswer {
+  /** JSON-RPC error code, or HTTP status. */
+  readonly code: number;
+  readonly text: string;
+  /** Revert data, where there is any. */
+  readonly data: string | undefined;
+}
+
+/**
+ * No endpoint of the chain gave a usable answer. A repeat may succeed. The message names neither address nor
+ * credentials of an endpoint.
+ */
+export class RpcUnavailable extends Error {
+  override readonly name = 'RpcUnavailable';
+  readonly answer: NodeAnswer | undefined;
+  constructor(message: string, { answer }: { answer?: NodeAnswer | undefined } = {}) {
+    super(message);
+    this.answer = answer;
+  }
+}
+
+/** Fees are higher than this installation is willing to pay. A repeat succeeds once they have fallen. */
+export class FeeAboveCeiling extends Error {
+  override readonly name = 'FeeAboveCeiling';
+  constructor({ chain, neededWei, ceilingWei }: { chain: string; neededWei: bigint; ceilingWei: bigint }) {
+    super(
+      `${chain} asks ${neededWei} wei for a unit of gas now, more than the ceiling of ${ceilingWei} wei. ` +
+        'The payment goes on when fees have fallen, or when the ceiling is raised.',
+    );
+  }
+}

@@ -1,0 +1,43 @@
+import type { Hex } from 'viem';
+import type { ChainAdapter } from '../adapter.ts';
+import type { Chain } from '../registry.ts';
+import { blocks, head } from './blocks.ts';
+import { createEvmClient } from './client.ts';
+import { inclusions } from './inclusions.ts';
+import { evmParameters } from './parameters.ts';
+import { prepareTransfer } from './prepare-transfer.ts';
+import { ask } from './rpc.ts';
+import { send } from './send.ts';
+import { slotOwner } from './slot-owner.ts';
+
+/**
+ * An EVM chain behind the interface that all families share.
+ * @param urls RPC endpoints in the order in which they are asked
+ * @param maxFeePerGasCeilingWei default: the chain's own, see parameters.ts
+ */
+export function createEvmAdapter({
+  chain,
+  urls,
+  maxFeePerGasCeilingWei,
+}: {
+  chain: Chain;
+  urls: readonly string[];
+  maxFeePerGasCeilingWei?: bigint | undefined;
+}): ChainAdapter {
+  const parameters = evmParameters[chain.id];
+  if (!parameters) throw new Error(`Chain ${chain.id} has no parameters.`);
+  const ceilingWei = maxFeePerGasCeilingWei ?? parameters.maxFeePerGasCeilingWei;
+  const client = createEvmClient({ urls });
+  return {
+    chain,
+    pollMs: parameters.pollMs,
+    prepare: (transfer) => prepareTransfer(client, { ...transfer, chain, maxFeePerGasCeilingWei: ceilingWei }),
+    send: ({ raw }) => send(client, { raw }),
+    head: () => head(client),
+    blocks: ({ numbers }) => blocks(client, { numbers }),
+    inclusions: ({ hashes }) => inclusions(client, { hashes }),
+    knows: async ({ hash }) =>
+      (await ask(client.request({ method: 'eth_getTransactionByHash', params: [hash as Hex] }))) !== null,
+    slotOwner: ({ raw }) => slotOwner(client, { raw, confirmations: chain.confirmations }),
+  };
+}

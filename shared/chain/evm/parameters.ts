@@ -1,0 +1,18 @@
+const gwei = 1_000_000_000n;
+
+export interface EvmParameters {
+  /** How often the head is asked for while a payment waits: a fraction of the time between blocks. */
+  readonly pollMs: number;
+  /** The most that a unit of gas may cost, unless configured otherwise: well above what busy days ask. */
+  readonly maxFeePerGasCeilingWei: bigint;
+}
+
+/** By CAIP-2 id. */
+export const evmParameters: Readonly<Record<string, EvmParameters>> = {
+  'eip155:1': { pollMs: 3_000, maxFeePerGasCeilingWei: 200n * gwei },
+  'eip155:8453': { pollMs: 1_000, maxFeePerGasCeilingWei: 20n * gwei },
+  'eip155:84532': { pollMs: 1_000, maxFeePerGasCeilingWei: 50n * gwei },
+  'eip155:56': { pollMs: 1_000, maxFeePerGasCeilingWei: 20n * gwei },
+  'eip155:137': { pollMs: 1_000, maxFeePerGasCeilingWei: 2_000n * gwei },
+  'eip155:31337': { pollMs: 50, maxFeePerGasCeilingWei: 500n * gwei },
+};

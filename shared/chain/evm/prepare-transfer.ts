@@ -1,0 +1,138 @@
+import type { Address } from 'viem';
+import { formatAmount } from '../../domain/money.ts';
+import type { PrepareFailure, PrepareResult, Transfer } from '../adapter.ts';
+import type { Chain, Token } from '../registry.ts';
+import type { EvmClient } from './client.ts';
+import { feeMarket } from './fee-market.ts';
+import { chooseFees } from './fees.ts';
+import { ask } from './rpc.ts';
+import { paymentCall, type Simulated, simulateCall, simulateGas } from './simulate.ts';
+import { balanceOfData } from './transfer-data.ts';
+
+/** A transfer that does nothing else costs exactly this. Source: yellow paper, G_transaction. */
+const plainTransferGas = 21_000n;
+/** Added to the estimate of a call, in percent: the state may have changed by the time it is mined. */
+const gasMarginPercent = 25n;
+/** A transfer that needs more than this does something else than transfer. */
+const maxGas = 2_000_000n;
+
+/**
+ * Simulates a payment and says what it may cost. One round trip: all questions are asked at once.
+ * @param maxFeePerGasCeilingWei the most that a unit of gas may cost
+ * @throws FeeAboveCeiling, RpcUnavailable: both may pass
+ */
+export async function prepareTransfer(
+  client: EvmClient,
+  {
+    chain,
+    from,
+    to,
+    token,
+    amountMinor,
+    maxFeePerGasCeilingWei,
+  }: Transfer & {
+    chain: Chain;
+    maxFeePerGasCeilingWei: bigint;
+  },
+): Promise<PrepareResult> {
+  const native = chain.tokens[0]!;
+  const call = paymentCall({ from, to, asset: token.asset, amountMinor });
+  const [minedCount, nativeBalance, market, holding, returned, gas] = await Promise.all([
+    ask(client.request({ method: 'eth_getTransactionCount', params: [from as Address, 'latest'] })),
+    ask(client.request({ method: 'eth_getBalance', params: [from as Address, 'latest'] })).then(BigInt),
+    feeMarket(client),
+    tokenBalance(client, { token, owner: from }),
+    token.asset === 'native' ? undefined : simulateCall(client, call),
+    simulateGas(client, call),
+  ]);
+  const balance = holding ?? { ok: true as const, value: nativeBalance };
+  if (!balance.ok) return simulationFailed(token, balance.reason);
+  if (balance.value < amountMinor) return tooLittle({ token, balance: balance.value, amountMinor });
+  if (returned && !returned.ok) return simulationFailed(token, returned.reason);
+  if (returned && saysFalse(returned.value)) return simulationFailed(token, 'the token answers false');
+  if (!gas.ok) return simulationFailed(token, gas.reason);
+  const gasLimit = gas.value <= plainTransferGas ? gas.value : gas.value + (gas.value * gasMarginPercent) / 100n;
+  if (gasLimit > maxGas) return simulationFailed(token, `it needs ${gasLimit} gas, more than ${maxGas}`);
+  const fees = chooseFees({ chain: chain.id, ...market, ceilingWei: maxFeePerGasCeilingWei });
+  const maxFeeWei = gasLimit * fees.maxFeePerGasWei;
+  const spentWei = token.asset === 'native' ? amountMinor : 0n;
+  if (nativeBalance < spentWei + maxFeeWei)
+    return tooLittleForFee({ native, balanceWei: nativeBalance, spentWei, maxFeeWei });
+  return {
+    outcome: 'ready',
+    minedCount: Number(minedCount),
+    gas: gasLimit.toString(),
+    maxFeePerGasWei: fees.maxFeePerGasWei.toString(),
+    maxPriorityFeePerGasWei: fees.maxPriorityFeePerGasWei.toString(),
+    maxFeeMinor: maxFeeWei.toString(),
+  };
+}
+
+/** What the wallet holds of a token; undefined for the native coin. */
+async function tokenBalance(
+  client: EvmClient,
+  { token, owner }: { token: Token; owner: string },
+): Promise<Simulated<bigint> | undefined> {
+  if (token.asset === 'native') return undefined;
+  const call = { from: owner as Address, to: token.asset, value: '0x0' as const, data: balanceOfData({ owner }) };
+  const result = await simulateCall(client, call);
+  if (!result.ok) return result;
+  // An account without code answers every call with nothing.
+  if (!/^0x[0-9a-f]{64}/i.test(result.value)) return { ok: false, reason: `there is no token at ${token.asset}` };
+  return { ok: true, value: BigInt(result.value.slice(0, 66)) };
+}
+
+/** Tokens return true, or nothing at all; older ones return false instead of reverting. Source: ERC-20, EIP-20 notes. */
+function saysFalse(returned: string): boolean {
+  return returned !== '0x' && !/[1-9a-f]/i.test(returned.slice(2));
+}
+
+function simulationFailed(token: Token, reason: string): PrepareFailure {
+  return {
+    outcome: 'failed',
+    code: 'simulation_failed',
+    message: `The transfer of ${token.symbol} would fail on the chain: ${reason}.`,
+    details: { token: token.symbol, reason },
+  };
+}
+
+function tooLittle({
+  token,
+  balance,
+  amountMinor,
+}: {
+  token: Token;
+  balance: bigint;
+  amountMinor: bigint;
+}): PrepareFailure {
+  const held = formatAmount(balance, token.decimals);
+  const required = formatAmount(amountMinor, token.decimals);
+  return {
+    outcome: 'failed',
+    code: 'insufficient_funds',
+    message: `The wallet holds ${held} ${token.symbol}, less than the ${required} ${token.symbol} to be sent.`,
+    details: { token: token.symbol, balance: held, required },
+  };
+}
+
+function tooLittleForFee({
+  native,
+  balanceWei,
+  spentWei,
+  maxFeeWei,
+}: {
+  native: Token;
+  balanceWei: bigint;
+  spentWei: bigint;
+  maxFeeWei: bigint;
+}): PrepareFailure {
+  const write = (wei: bigint) => formatAmount(wei, native.decimals);
+  const [balance, fee, required] = [write(balanceWei), write(maxFeeWei), write(spentWei + maxFeeWei)];
+  const purpose = spentWei === 0n ? `a fee of up to ${fee}` : `${write(spentWei)} and a fee of up to ${fee}`;
+  return {
+    outcome: 'failed',
+    code: 'insufficient_funds',
+    message: `The wallet holds ${balance} ${native.symbol}, but ${purpose} ${native.symbol} need ${required} ${native.symbol}.`,
+    details: { token: native.symbol, balance, required, max_fee: fee },
+  };
+}
