@@ -1,0 +1,69 @@
+import express, { type Express } from 'express';
+import helmet from 'helmet';
+import type { Environment } from '../shared/api-key.ts';
+import type { Registry } from '../shared/chain/registry.ts';
+import type { Pool } from '../shared/db/pool.ts';
+import { PurserError } from '../shared/errors.ts';
+import type { Logger } from '../shared/log.ts';
+import { accessLog } from './middleware/access-log.ts';
+import { answerError } from './middleware/answer-error.ts';
+import { createAuthenticate } from './middleware/authenticate.ts';
+import { createRequestId } from './middleware/request-id.ts';
+import { createOpenApiDocument } from './openapi.ts';
+import type { Fund } from './operations/fund-wallet.ts';
+import { createAgentEndpoints } from './routes/agents.ts';
+import { createDocsRouter } from './routes/docs.ts';
+import { createHealthRouter } from './routes/health.ts';
+import { createPolicyEndpoints } from './routes/policies.ts';
+import { createResourceRouter } from './routes/resources.ts';
+import { createTransactionEndpoints } from './routes/transactions.ts';
+import type { TemporalGateway } from './temporal-gateway.ts';
+
+/** Version of the interface, not of the program. */
+const interfaceVersion = '1.0.0';
+
+export interface AppDependencies {
+  readonly environment: Environment;
+  readonly pool: Pool;
+  readonly temporal: TemporalGateway;
+  readonly registry: Registry;
+  readonly log: Logger;
+  /** Gives new wallets on local chains their first coins; sandbox only. */
+  readonly fund?: Fund | undefined;
+}
+
+/** The HTTP edge, complete but for the socket that it listens on. */
+export function createApp(deps: AppDependencies): Express {
+  const { pool, temporal, environment, log } = deps;
+  const endpoints = [
+    ...createAgentEndpoints(deps),
+    ...createTransactionEndpoints(deps),
+    ...createPolicyEndpoints(deps),
+  ];
+  const app = express();
+  app.disable('x-powered-by');
+  app.set('etag', false);
+  app.set('query parser', false);
+  app.set('case sensitive routing', true);
+  app.use(createRequestId({ log }), accessLog, securityHeaders());
+  app.use(createHealthRouter({ pool, temporal }));
+  app.use(createDocsRouter({ document: createOpenApiDocument({ endpoints, version: interfaceVersion }) }));
+  app.use('/api', (_request, response, next) => {
+    response.setHeader('Cache-Control', 'no-store');
+    next();
+  });
+  app.use('/api/v1', createAuthenticate({ pool, environment }), createResourceRouter({ endpoints }));
+  app.use((request) => {
+    throw new PurserError('resource_not_found', `There is nothing at ${request.path}. The reference is at /docs.`);
+  });
+  app.use(answerError);
+  return app;
+}
+
+/** JSON answers need nothing from a browser, so it is told to allow nothing; the reference states its own policy. */
+function securityHeaders() {
+  return helmet({
+    contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
+    crossOriginResourcePolicy: { policy: 'same-origin' },
+  });
+}

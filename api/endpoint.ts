@@ -1,0 +1,87 @@
+import type { Request, Response } from 'express';
+import { z } from 'zod';
+import { type ErrorCode, PurserError } from '../shared/errors.ts';
+import type { Logger } from '../shared/log.ts';
+import type { Caller } from './middleware/authenticate.ts';
+import { readJson } from './read-json.ts';
+import { readQuery } from './read-query.ts';
+import { validate } from './validate.ts';
+
+export type Method = 'get' | 'post' | 'put' | 'delete';
+
+/** What a handler gets; everything in it has been validated. */
+export interface Call<Found, Query, Body> {
+  readonly caller: Caller;
+  /** What the path names. */
+  readonly found: Found;
+  readonly query: Query;
+  readonly body: Body;
+  readonly log: Logger;
+}
+
+/** An endpoint in full: its reference and its work, so that neither can be without the other. */
+export interface EndpointSpec<Found, Query extends z.ZodType, Body extends z.ZodType> {
+  readonly method: Method;
+  /** Below `/api/v1`, with `{id}` for the identifier. */
+  readonly path: string;
+  readonly operationId: string;
+  readonly tag: string;
+  readonly summary: string;
+  readonly description: string;
+  readonly answer: z.ZodType;
+  /** Codes beyond those that every endpoint may answer with. */
+  readonly errors: readonly ErrorCode[];
+  readonly query?: Query;
+  readonly body?: Body;
+  /** The body's schema where it depends on what the path names; `body` is then its reference. */
+  readonly bodyFor?: (found: Found) => Body;
+  /** Looks up what the path names; undefined is answered with 404 before the input is looked at. */
+  readonly find?: (call: { caller: Caller; id: string }) => Promise<Found | undefined>;
+  readonly handle: (call: Call<Found, z.output<Query>, z.output<Body>>) => Promise<unknown>;
+}
+
+/** An endpoint as the router and the reference see it. */
+export interface Endpoint
+  extends Pick<
+    EndpointSpec<unknown, z.ZodType, z.ZodType>,
+    'method' | 'path' | 'operationId' | 'tag' | 'summary' | 'description' | 'answer' | 'errors'
+  > {
+  readonly query: z.ZodType;
+  readonly body: z.ZodType | undefined;
+  readonly serve: (request: Request, response: Response) => Promise<void>;
+}
+
+const noQuery = z.strictObject({});
+
+/** Order of refusals: what the path names (404), then the query, then the body (400). Credentials were checked before. */
+export function defineEndpoint<
+  Found = undefined,
+  Query extends z.ZodType = typeof noQuery,
+  Body extends z.ZodType = z.ZodUndefined,
+>(spec: EndpointSpec<Found, Query, Body>): Endpoint {
+  const { find, handle, bodyFor, ...rest } = spec;
+  const query = spec.query ?? noQuery;
+  return {
+    ...rest,
+    query,
+    body: spec.body,
+    async serve(request, response) {
+      const { caller, log } = response.locals as { caller: Caller; log: Logger };
+      const found = find ? await findOrRefuse(find, { caller, id: String(request.params.id) }) : undefined;
+      const parameters = validate(query, readQuery(request)) as z.output<Query>;
+      const schema = bodyFor?.(found as Found) ?? spec.body;
+      const body = (schema ? validate(schema, await readJson(request, response)) : undefined) as z.output<Body>;
+      response.json(await handle({ caller, found: found as Found, query: parameters, body, log }));
+    },
+  };
+}
+
+async function findOrRefuse<Found>(
+  find: NonNullable<EndpointSpec<Found, z.ZodType, z.ZodType>['find']>,
+  named: { caller: Caller; id: string },
+): Promise<Found> {
+  const found = await find(named);
+  if (found === undefined)
+    throw new PurserError('resource_not_found', `There is no ${JSON.stringify(named.id)} in this account.`);
+  return found;
+}

@@ -1,0 +1,50 @@
+import { Client, Connection } from '@temporalio/client';
+import { createRegistry } from '../shared/chain/registry.ts';
+import { type ApiConfig, apiConfig, ConfigError } from '../shared/config.ts';
+import { createPool } from '../shared/db/pool.ts';
+import { createLogger } from '../shared/log.ts';
+import { createApp } from './app.ts';
+import { createFundWallet } from './operations/fund-wallet.ts';
+import { startServer } from './server.ts';
+import { createTemporalGateway } from './temporal-gateway.ts';
+
+/** The api process: everything it depends on is made here. It starts while Postgres or Temporal are down, and recovers by itself. */
+async function main(config: ApiConfig): Promise<void> {
+  const log = createLogger({ process: 'api', level: config.logLevel });
+  const pool = createPool({ ...config.database, application: 'purser-api' });
+  const { address, namespace, apiKey, tls } = config.temporal;
+  const connection = Connection.lazy({ address, tls, ...(apiKey !== undefined && { apiKey }) });
+  const temporal = createTemporalGateway({
+    client: new Client({ connection, namespace }),
+    decisionWaitMs: config.decisionWaitMs,
+  });
+  const app = createApp({
+    environment: config.environment,
+    pool,
+    temporal,
+    registry: createRegistry(config.registry),
+    log,
+    fund: config.faucetUrl === undefined ? undefined : createFundWallet({ faucetUrl: config.faucetUrl }),
+  });
+  const server = await startServer({ app, host: config.host, port: config.port, log });
+  log.info({ url: server.url }, 'listening');
+
+  const stop = async (signal: NodeJS.Signals) => {
+    log.info({ signal }, 'stopping');
+    await server.stop();
+    await Promise.allSettled([pool.end(), connection.close()]);
+    log.info('stopped');
+  };
+  process.once('SIGTERM', stop);
+  process.once('SIGINT', stop);
+}
+
+try {
+  await main(apiConfig(process.env));
+} catch (error) {
+  const { code, port } = error as NodeJS.ErrnoException & { port?: number };
+  if (error instanceof ConfigError) console.error(error.message);
+  else if (code === 'EADDRINUSE') console.error(`Port ${port} is in use. Set PURSER_PORT to a free one.`);
+  else console.error(error);
+  process.exit(1);
+}

@@ -1,0 +1,19 @@
+import type { NextFunction, Request, Response } from 'express';
+import type { Logger } from '../../shared/log.ts';
+
+/** One line for each request when it is over, also when the client left before. Never headers, query or body. */
+export function accessLog(request: Request, response: Response, next: NextFunction): void {
+  const startedMs = performance.now();
+  response.once('close', () => {
+    const log = response.locals.log as Logger;
+    const line = {
+      method: request.method,
+      path: request.originalUrl.split('?', 1)[0],
+      status: response.statusCode,
+      duration_ms: Math.round(performance.now() - startedMs),
+      complete: response.writableFinished,
+    };
+    log.info(line, 'request');
+  });
+  next();
+}

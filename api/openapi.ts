@@ -1,0 +1,172 @@
+import { z } from 'zod';
+import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponsesObject } from 'zod-openapi';
+import { type ErrorCode, errorCodes, PurserError } from '../shared/errors.ts';
+import type { Endpoint } from './endpoint.ts';
+import { renderError } from './render/error.ts';
+import { errorObject } from './schemas/error.ts';
+
+/** What every endpoint may answer, beside its own. */
+const commonErrors = [
+  'authentication_failed',
+  'insufficient_permissions',
+  'method_not_allowed',
+  'rate_limit_exceeded',
+  'server_error',
+  'service_unavailable',
+] as const satisfies readonly ErrorCode[];
+
+const statusDescriptions: Readonly<Record<number, string>> = {
+  400: 'The request cannot be carried out as it is. `message` and `param` say what to change.',
+  401: 'The API key is missing, not valid, deleted, or of the other environment.',
+  403: 'The key may not do this.',
+  404: 'There is no such thing in this account; the same answer for what belongs to another account.',
+  405: 'The path does not have this method. `Allow` lists those it has.',
+  429: 'Too many requests. Wait the seconds of `Retry-After`.',
+  500: 'A fault of ours. Tell the operator the `request_id`.',
+  503: 'Something that we depend on is down and nothing was stored. Wait the seconds of `Retry-After`.',
+};
+
+const exampleMessages: Readonly<Record<ErrorCode, string>> = {
+  invalid_request: 'agent_name is required.',
+  policy_violation: '250 USDC breaks max_transaction_amount 100 of policy pol_01kahvd1r0fv2t5c7m4y2q8s3z.',
+  insufficient_funds: 'The wallet holds 5 USDC; 12.5 USDC were to be sent.',
+  agent_inactive: 'Agent agent_01kahvd1r0fv2t5c7m4y2q8s3z is inactive: it sends nothing until it is active again.',
+  invalid_chain: 'chain "eip155:5" is not served here. Served are: eip155:31337.',
+  invalid_token: 'token "WETH" is not known on eip155:31337. Known are: ETH, USDC.',
+  invalid_address: 'to_address has a wrong checksum (EIP-55): a digit is mistyped. Copy it again.',
+  invalid_amount: 'amount has more fraction digits than USDC has (6). Nothing is rounded.',
+  authentication_failed: 'Send an API key in the header X-API-Key.',
+  insufficient_permissions: 'This key may not do that.',
+  resource_not_found: 'There is no "agent_01kahvd1r0fv2t5c7m4y2q8s3z" in this account.',
+  method_not_allowed: 'This path has GET, HEAD, POST only.',
+  rate_limit_exceeded: 'Too many requests. Retry after 12 seconds.',
+  server_error: 'Something failed on our side. Tell the operator the request_id.',
+  service_unavailable: 'The database cannot be reached. Nothing was stored; try again.',
+};
+
+const denial = {
+  transaction_id: 'tx_01kahvd1r0fv2t5c7m4y2q8s3z',
+  policy_id: 'pol_01kahvd1r0fv2t5c7m4y2q8s3z',
+  policy_type: 'spending_limit',
+  rule: 'max_transaction_amount',
+  limit: '100',
+  attempted: '250',
+  used: null,
+  remaining: null,
+  token: 'USDC',
+  resets_at: null,
+};
+
+const exampleFacts: Partial<Record<ErrorCode, { param?: string; details?: Record<string, unknown> }>> = {
+  invalid_request: { param: 'agent_name' },
+  policy_violation: { details: { ...denial, violations: [denial] } },
+  insufficient_funds: { details: { transaction_id: denial.transaction_id, attempted: '12.5', token: 'USDC' } },
+  agent_inactive: { param: 'agent_id' },
+  invalid_chain: { param: 'chain' },
+  invalid_token: { param: 'token' },
+  invalid_address: { param: 'to_address' },
+  invalid_amount: { param: 'amount' },
+};
+
+const requestId = z.string().meta({
+  header: { id: 'X-Request-Id' },
+  description: 'Names this request in our logs. Send your own (1 to 128 of A-Z a-z 0-9 . _ -) to have it kept.',
+});
+const retryAfter = z
+  .int()
+  .min(1)
+  .meta({
+    header: { id: 'Retry-After' },
+    description: 'Whole seconds after which to repeat.',
+  });
+const allow = z.string().meta({ header: { id: 'Allow' }, description: 'Methods that the path has.' });
+
+/** The reference of everything that is mounted, made from the very schemas that validate. */
+export function createOpenApiDocument({ endpoints, version }: { endpoints: readonly Endpoint[]; version: string }) {
+  const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
+  for (const endpoint of endpoints) {
+    const path = `/api/v1${endpoint.path}`;
+    paths[path] = { ...paths[path], [endpoint.method]: operation(endpoint) };
+  }
+  return createDocument({
+    openapi: '3.1.0',
+    info: {
+      title: 'Purser',
+      version,
+      description:
+        'Wallets for AI agents that can pay, safely. Amounts are decimal strings and are never rounded; timestamps are UTC with milliseconds; identifiers are opaque. Members and query parameters that are not listed here are refused. Every error is the same object: `code` for programs, `message` for people, `param` for the member at fault.',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '/', description: 'This installation' }],
+    security: [{ apiKey: [] }],
+    tags: [
+      { name: 'Agents', description: 'An agent has one wallet.' },
+      { name: 'Transactions', description: 'Payments out of an agent’s wallet.' },
+      { name: 'Policies', description: 'What an agent may send.' },
+    ],
+    paths,
+    components: {
+      securitySchemes: {
+        apiKey: {
+          type: 'apiKey',
+          in: 'header',
+          name: 'X-API-Key',
+          description: 'A key of this environment: `purser_test_…` in sandbox, `purser_live_…` in production.',
+        },
+      },
+    },
+  });
+}
+
+function operation(endpoint: Endpoint): ZodOpenApiOperationObject {
+  const { operationId, tag, summary, description, query, body, answer } = endpoint;
+  const path = endpoint.path.includes('{id}')
+    ? { path: z.object({ id: z.string().meta({ description: 'Identifier.' }) }) }
+    : {};
+  return {
+    operationId,
+    tags: [tag],
+    summary,
+    description,
+    requestParams: { ...path, query: query as z.ZodObject },
+    ...(body && { requestBody: { required: true, content: { 'application/json': { schema: body } } } }),
+    responses: {
+      200: {
+        description: 'Done.',
+        headers: z.object({ 'X-Request-Id': requestId }),
+        content: { 'application/json': { schema: answer } },
+      },
+      ...errorResponses([...endpoint.errors, ...commonErrors]),
+    },
+  };
+}
+
+function errorResponses(codes: readonly ErrorCode[]): ZodOpenApiResponsesObject {
+  const byStatus = Map.groupBy(codes, (code) => errorCodes[code].status);
+  return Object.fromEntries(
+    [...byStatus].map(([status, group]) => [
+      status,
+      {
+        description: statusDescriptions[status]!,
+        headers: z.object({
+          'X-Request-Id': requestId,
+          ...((status === 429 || status === 503) && { 'Retry-After': retryAfter }),
+          ...(status === 405 && { Allow: allow }),
+        }),
+        content: {
+          'application/json': {
+            schema: errorObject,
+            examples: Object.fromEntries(group.map((code) => [code, { value: exampleOf(code) }])),
+          },
+        },
+      },
+    ]),
+  ) as ZodOpenApiResponsesObject;
+}
+
+function exampleOf(code: ErrorCode) {
+  const error = new PurserError(code, exampleMessages[code], exampleFacts[code]);
+  return JSON.parse(
+    JSON.stringify(renderError(error, { requestId: '0b1d9f0e-6c1f-4f2d-9d3c-0b7f7c4b8a11' })),
+  ) as unknown;
+}

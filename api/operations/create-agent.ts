@@ -1,0 +1,80 @@
+import { deriveEvmAddress } from '../../shared/chain/derive-address.ts';
+import type { Registry } from '../../shared/chain/registry.ts';
+import { takeChildIndex } from '../../shared/db/account-keys.ts';
+import { type AgentRow, findAgent, insertAgent, insertWallet, isAgentNameTaken } from '../../shared/db/agents.ts';
+import { inTransaction, type Pool, violatedConstraint } from '../../shared/db/pool.ts';
+import { PurserError } from '../../shared/errors.ts';
+import { newId } from '../../shared/ids.ts';
+import type { Logger } from '../../shared/log.ts';
+import { requireChain } from '../require-chain.ts';
+import type { CreateAgentBody } from '../schemas/agents.ts';
+import type { TemporalGateway } from '../temporal-gateway.ts';
+import type { Fund } from './fund-wallet.ts';
+
+export interface CreateAgentDependencies {
+  readonly pool: Pool;
+  readonly registry: Registry;
+  readonly temporal: TemporalGateway;
+  /** Gives a new wallet on a local chain its first coins. */
+  readonly fund?: Fund | undefined;
+}
+
+/**
+ * Makes an agent whose wallet is the next child of the account's key.
+ * The first agent of an account may wait until the signers have made that key; every other one is a database transaction.
+ * @throws PurserError 400 for an unknown chain or a taken name, 503 when there is no key in time
+ */
+export async function createAgent(
+  { pool, registry, temporal, fund }: CreateAgentDependencies,
+  { accountId, body, log }: { accountId: string; body: CreateAgentBody; log: Logger },
+): Promise<AgentRow> {
+  const chain = requireChain(registry, { id: body.chain });
+  let agent = await storeAgent(pool, { accountId, body });
+  if (agent === 'no_key') {
+    await temporal.makeAccountKey({ accountId });
+    agent = await storeAgent(pool, { accountId, body });
+  }
+  if (agent === 'no_key') throw new Error(`Account ${accountId} has no key although it was made.`);
+  if (fund && chain.network === 'local') await fund({ address: agent.address, chain: chain.id, log });
+  return agent;
+}
+
+/** Name, child index, agent and wallet: all in one database transaction, so that a refusal uses up nothing. */
+async function storeAgent(
+  pool: Pool,
+  { accountId, body }: { accountId: string; body: CreateAgentBody },
+): Promise<AgentRow | 'no_key'> {
+  try {
+    return await inTransaction(pool, async (db) => {
+      if (await isAgentNameTaken(db, { accountId, agentName: body.agent_name })) throw nameTaken(body.agent_name);
+      const key = await takeChildIndex(db, { accountId });
+      if (!key) return 'no_key';
+      // BIP-44 without hardened steps: a hardened child cannot be derived without the whole private key.
+      const path = `m/44/60/0/0/${key.next_index}`;
+      const address = deriveEvmAddress({ publicKey: key.public_key, chainCode: key.chain_code, path });
+      const id = newId('agent');
+      await insertAgent(db, {
+        id,
+        accountId,
+        agentName: body.agent_name,
+        agentDescription: body.agent_description,
+        metadata: body.metadata,
+        chain: body.chain,
+      });
+      await insertWallet(db, { id: newId('wal'), agentId: id, accountKeyId: key.id, path, address });
+      return (await findAgent(db, { id, accountId }))!;
+    });
+  } catch (error) {
+    // Two requests with one name at the same moment.
+    if (violatedConstraint(error) === 'agents_name_is_unique') throw nameTaken(body.agent_name);
+    throw error;
+  }
+}
+
+function nameTaken(name: string): PurserError {
+  return new PurserError(
+    'invalid_request',
+    `agent_name ${JSON.stringify(name)} is taken by another agent of this account. Choose another one.`,
+    { param: 'agent_name' },
+  );
+}

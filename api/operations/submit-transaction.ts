@@ -1,0 +1,115 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Registry } from '../../shared/chain/registry.ts';
+import { isConnectionError, type Pool, violatedConstraint } from '../../shared/db/pool.ts';
+import {
+  getTransaction,
+  insertTransaction,
+  type NewTransaction,
+  type TransactionRow,
+} from '../../shared/db/transactions.ts';
+import { formatAmount } from '../../shared/domain/money.ts';
+import { PurserError } from '../../shared/errors.ts';
+import { newId } from '../../shared/ids.ts';
+import type { Logger } from '../../shared/log.ts';
+import { requireAgent } from '../require-agent.ts';
+import type { CreateTransactionBody } from '../schemas/transactions.ts';
+import type { TemporalGateway } from '../temporal-gateway.ts';
+import { resolvePayment } from './resolve-payment.ts';
+
+export interface SubmitTransactionDependencies {
+  readonly pool: Pool;
+  readonly registry: Registry;
+  readonly temporal: TemporalGateway;
+}
+
+/**
+ * Stores a payment and waits a short time for the policies' decision.
+ * From the moment the row is stored the payment may be sent, so from then on no failure is answered as an error.
+ * @returns the row, `pending` unless it was decided or ended in that time
+ * @throws PurserError 400 for what is wrong with the request, and for a payment that was denied in time
+ */
+export async function submitTransaction(
+  { pool, registry, temporal }: SubmitTransactionDependencies,
+  { accountId, body, log }: { accountId: string; body: CreateTransactionBody; log: Logger },
+): Promise<TransactionRow> {
+  const agent = await requireAgent(pool, { id: body.agent_id, accountId });
+  if (agent.status !== 'active')
+    throw new PurserError(
+      'agent_inactive',
+      `Agent ${agent.id} is inactive: it sends nothing until it is active again.`,
+      {
+        param: 'agent_id',
+      },
+    );
+  const payment = resolvePayment(registry, { agent, body });
+  const stored = await store(pool, {
+    id: newId('tx'),
+    accountId,
+    agentId: agent.id,
+    walletId: agent.wallet_id,
+    ...payment,
+  });
+  if ((await temporal.decideTransaction(stored, { log })) === 'undecided') return stored;
+  const decided = await reread(pool, { stored, log });
+  refuseDenied(decided);
+  return decided;
+}
+
+const storeTries = 3;
+const storePauseMs = 200;
+
+/**
+ * Stores the row under the id that it was given. A connection that breaks meanwhile leaves it open whether the row is there:
+ * the same insert again finds out, and either way the row exists once.
+ */
+async function store(pool: Pool, row: NewTransaction): Promise<TransactionRow> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await insertTransaction(pool, row);
+    } catch (error) {
+      if (violatedConstraint(error) === 'transactions_pkey') return (await getTransaction(pool, { id: row.id }))!;
+      if (!isConnectionError(error)) throw error;
+      if (attempt === storeTries) throw unknownOutcome(row.id, error);
+      await sleep(storePauseMs);
+    }
+  }
+}
+
+function unknownOutcome(id: string, cause: unknown): PurserError {
+  return new PurserError(
+    'service_unavailable',
+    `The database broke off while the payment was being stored. Look up ${id} before you send it again.`,
+    { retryAfterSeconds: 2, details: { transaction_id: id }, cause },
+  );
+}
+
+/** The row after the decision. When it cannot be read, the one before is still true: stored, and pending. */
+async function reread(pool: Pool, { stored, log }: { stored: TransactionRow; log: Logger }): Promise<TransactionRow> {
+  try {
+    return (await getTransaction(pool, { id: stored.id })) ?? stored;
+  } catch (error) {
+    log.warn({ err: error, transaction_id: stored.id }, 'a decided payment could not be read again');
+    return stored;
+  }
+}
+
+/** Answers a refusal that was stored as a failed payment as 400; other failures are facts about the payment, not errors. */
+function refuseDenied(row: TransactionRow): void {
+  const message = row.failure_message ?? 'The payment was refused.';
+  const transaction_id = row.id;
+  switch (row.failure_code) {
+    case 'policy_violation': {
+      const violations = row.decision?.violations ?? [];
+      throw new PurserError('policy_violation', message, { details: { transaction_id, ...violations[0], violations } });
+    }
+    case 'insufficient_funds': {
+      const attempted = formatAmount(BigInt(row.amount_minor), row.decimals);
+      throw new PurserError('insufficient_funds', message, {
+        details: { transaction_id, attempted, token: row.token },
+      });
+    }
+    case 'agent_inactive':
+      throw new PurserError('agent_inactive', message, { param: 'agent_id', details: { transaction_id } });
+    default:
+  }
+}

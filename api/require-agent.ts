@@ -1,0 +1,16 @@
+import { type AgentRow, findAgent } from '../shared/db/agents.ts';
+import type { Queryable } from '../shared/db/pool.ts';
+import { PurserError } from '../shared/errors.ts';
+import { isId } from '../shared/ids.ts';
+
+/** The agent that a body or a query names by `agent_id`. @throws PurserError 400, the same for unknown and for another account's */
+export async function requireAgent(
+  db: Queryable,
+  { id, accountId }: { id: string; accountId: string },
+): Promise<AgentRow> {
+  const agent = isId('agent', id) ? await findAgent(db, { id, accountId }) : undefined;
+  if (agent) return agent;
+  throw new PurserError('invalid_request', `agent_id ${JSON.stringify(id)} is no agent of this account.`, {
+    param: 'agent_id',
+  });
+}

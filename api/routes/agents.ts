@@ -1,0 +1,63 @@
+import { countAgents, findAgent, listAgents } from '../../shared/db/agents.ts';
+import { isId } from '../../shared/ids.ts';
+import { defineEndpoint, type Endpoint } from '../endpoint.ts';
+import { type CreateAgentDependencies, createAgent } from '../operations/create-agent.ts';
+import { readPage } from '../read-page.ts';
+import { renderAgent } from '../render/agent.ts';
+import { agent, agentList, createAgentBody, listAgentsQuery } from '../schemas/agents.ts';
+
+const tag = 'Agents';
+
+/** Endpoints of agents. */
+export function createAgentEndpoints(deps: CreateAgentDependencies): Endpoint[] {
+  const { pool } = deps;
+  return [
+    defineEndpoint({
+      method: 'post',
+      path: '/agents',
+      operationId: 'createAgent',
+      tag,
+      summary: 'Create an agent and its wallet',
+      description:
+        "The wallet's address is derived at once from the account's key, which the signers made together and which no single process holds. It can receive funds immediately. The first agent of an account may wait some seconds until that key is made.",
+      body: createAgentBody,
+      answer: agent,
+      errors: ['invalid_request', 'invalid_chain'],
+      handle: async ({ caller, body, log }) =>
+        renderAgent(await createAgent(deps, { accountId: caller.accountId, body, log })),
+    }),
+    defineEndpoint({
+      method: 'get',
+      path: '/agents',
+      operationId: 'listAgents',
+      tag,
+      summary: 'List agents',
+      description: 'Newest first.',
+      query: listAgentsQuery,
+      answer: agentList,
+      errors: ['invalid_request'],
+      handle: ({ caller, query }) => {
+        const filter = { accountId: caller.accountId, status: query.status, chain: query.chain };
+        return readPage({
+          page: query,
+          count: () => countAgents(pool, filter),
+          list: (window) => listAgents(pool, { ...filter, ...window }),
+          render: renderAgent,
+        });
+      },
+    }),
+    defineEndpoint({
+      method: 'get',
+      path: '/agents/{id}',
+      operationId: 'getAgent',
+      tag,
+      summary: 'Get an agent',
+      description: 'An agent of this account.',
+      answer: agent,
+      errors: ['invalid_request', 'resource_not_found'],
+      find: async ({ caller, id }) =>
+        isId('agent', id) ? findAgent(pool, { id, accountId: caller.accountId }) : undefined,
+      handle: async ({ found }) => renderAgent(found),
+    }),
+  ];
+}

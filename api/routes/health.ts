@@ -1,0 +1,86 @@
+import { Router } from 'express';
+import type { Pool } from '../../shared/db/pool.ts';
+import type { ReadinessResult } from '../../shared/temporal.ts';
+import type { TemporalGateway } from '../temporal-gateway.ts';
+
+/** How long a report is good for: a probe may come every second and from several places. */
+const reportLifetimeMs = 5_000;
+/** Shares that a signature needs. */
+const threshold = 2;
+
+interface Check {
+  readonly ok: boolean;
+  readonly error?: string;
+}
+
+interface Report {
+  readonly ready: boolean;
+  readonly checks: {
+    readonly postgres: Check;
+    readonly temporal: Check;
+    readonly signers: Check & { readonly parties?: ReadinessResult['signers'] };
+  };
+}
+
+/** `/healthz`: the process is alive. `/readyz`: it can do its work, or what is missing. */
+export function createHealthRouter({ pool, temporal }: { pool: Pool; temporal: TemporalGateway }): Router {
+  const router = Router();
+  const report = cached(() => makeReport({ pool, temporal }), reportLifetimeMs);
+  router.get('/healthz', (_request, response) => {
+    response.setHeader('Cache-Control', 'no-store');
+    response.json({ status: 'ok' });
+  });
+  router.get('/readyz', async (_request, response) => {
+    const { ready, checks } = await report();
+    response.setHeader('Cache-Control', 'no-store');
+    response.status(ready ? 200 : 503).json({ status: ready ? 'ready' : 'not_ready', checks });
+  });
+  return router;
+}
+
+async function makeReport({ pool, temporal }: { pool: Pool; temporal: TemporalGateway }): Promise<Report> {
+  const [postgres, server, signers] = await Promise.all([
+    check(() => pool.query('select 1'), 'Postgres does not answer.'),
+    check(() => temporal.ping(), 'Temporal does not answer.'),
+    checkSigners(temporal),
+  ]);
+  return { ready: postgres.ok && server.ok && signers.ok, checks: { postgres, temporal: server, signers } };
+}
+
+async function check(call: () => Promise<unknown>, error: string): Promise<Check> {
+  try {
+    await call();
+    return { ok: true };
+  } catch {
+    return { ok: false, error };
+  }
+}
+
+async function checkSigners(temporal: TemporalGateway): Promise<Report['checks']['signers']> {
+  try {
+    const { signers: parties } = await temporal.readiness();
+    const up = parties.filter((party) => party.ok).length;
+    if (up >= threshold) return { ok: true, parties };
+    return { ok: false, error: `${up} of ${parties.length} signers answer; ${threshold} are needed to sign.`, parties };
+  } catch {
+    return {
+      ok: false,
+      error: 'No worker reported on the signers: Temporal, a wallet worker or a signing worker is down.',
+    };
+  }
+}
+
+/** Keeps a result for a while, and lets everybody who asks meanwhile wait for the same one. */
+function cached<T>(make: () => Promise<T>, lifetimeMs: number): () => Promise<T> {
+  let kept: { value: Promise<T>; untilMs: number } | undefined;
+  return () => {
+    if (kept && performance.now() < kept.untilMs) return kept.value;
+    const entry = { value: make(), untilMs: Number.POSITIVE_INFINITY };
+    const startLifetime = () => {
+      entry.untilMs = performance.now() + lifetimeMs;
+    };
+    entry.value.then(startLifetime, startLifetime);
+    kept = entry;
+    return entry.value;
+  };
+}

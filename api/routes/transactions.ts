@@ -1,0 +1,74 @@
+import { countTransactions, findTransaction, listTransactions } from '../../shared/db/transactions.ts';
+import { isId } from '../../shared/ids.ts';
+import { defineEndpoint, type Endpoint } from '../endpoint.ts';
+import { type SubmitTransactionDependencies, submitTransaction } from '../operations/submit-transaction.ts';
+import { readPage } from '../read-page.ts';
+import { renderTransaction } from '../render/transaction.ts';
+import { requireAgent } from '../require-agent.ts';
+import { createTransactionBody, listTransactionsQuery, transaction, transactionList } from '../schemas/transactions.ts';
+
+const tag = 'Transactions';
+
+/** Endpoints of transactions. */
+export function createTransactionEndpoints(deps: SubmitTransactionDependencies): Endpoint[] {
+  const { pool, registry } = deps;
+  return [
+    defineEndpoint({
+      method: 'post',
+      path: '/transactions',
+      operationId: 'createTransaction',
+      tag,
+      summary: 'Pay',
+      description:
+        "Judges the payment by the agent's policies, then signs and sends it. The answer comes as soon as the policies have decided, or after a short wait (2 s by default) as `pending`; it never waits for the chain. Read the transaction again to follow it. A payment that is denied in that time is answered with 400 `policy_violation`, and kept as a failed transaction: `details` says which rule of which policy, its limit and what was attempted.",
+      body: createTransactionBody,
+      answer: transaction,
+      errors: [
+        'invalid_request',
+        'agent_inactive',
+        'invalid_chain',
+        'invalid_token',
+        'invalid_amount',
+        'invalid_address',
+        'policy_violation',
+        'insufficient_funds',
+      ],
+      handle: async ({ caller, body, log }) =>
+        renderTransaction(await submitTransaction(deps, { accountId: caller.accountId, body, log }), { registry }),
+    }),
+    defineEndpoint({
+      method: 'get',
+      path: '/transactions',
+      operationId: 'listTransactions',
+      tag,
+      summary: 'List transactions',
+      description: 'Newest first, denied ones included.',
+      query: listTransactionsQuery,
+      answer: transactionList,
+      errors: ['invalid_request'],
+      handle: async ({ caller, query }) => {
+        const filter = { accountId: caller.accountId, agentId: query.agent_id, status: query.status };
+        if (filter.agentId !== undefined) await requireAgent(pool, { id: filter.agentId, accountId: caller.accountId });
+        return readPage({
+          page: query,
+          count: () => countTransactions(pool, filter),
+          list: (window) => listTransactions(pool, { ...filter, ...window }),
+          render: (row) => renderTransaction(row, { registry }),
+        });
+      },
+    }),
+    defineEndpoint({
+      method: 'get',
+      path: '/transactions/{id}',
+      operationId: 'getTransaction',
+      tag,
+      summary: 'Get a transaction',
+      description: 'How a payment stands now.',
+      answer: transaction,
+      errors: ['invalid_request', 'resource_not_found'],
+      find: async ({ caller, id }) =>
+        isId('tx', id) ? findTransaction(pool, { id, accountId: caller.accountId }) : undefined,
+      handle: async ({ found }) => renderTransaction(found, { registry }),
+    }),
+  ];
+}

@@ -1,0 +1,76 @@
+import { z } from 'zod';
+import { chainId, instant, listOf, optional, pageParameters, text } from './common.ts';
+
+/** Largest `metadata`, in bytes of UTF-8. */
+const maxMetadataBytes = 16 * 1024;
+
+const metadata = z
+  .string()
+  .refine((value) => value.isWellFormed(), { error: 'must be well-formed Unicode, without unpaired surrogates.' })
+  .refine((value) => Buffer.byteLength(value) <= maxMetadataBytes, {
+    error: `must have at most ${maxMetadataBytes} bytes.`,
+  })
+  .refine(isJsonObject, { error: 'must be a string that holds a JSON object, such as "{\\"team\\":\\"ops\\"}".' })
+  .meta({
+    description: `Your own key-value pairs: a JSON object, encoded as a string, at most ${maxMetadataBytes} bytes. Kept exactly as sent.`,
+    example: '{"team":"ops"}',
+  });
+
+function isJsonObject(value: string): boolean {
+  try {
+    const parsed: unknown = JSON.parse(value);
+    return typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed);
+  } catch {
+    return false;
+  }
+}
+
+export const createAgentBody = z.strictObject({
+  agent_name: text({
+    minLength: 1,
+    maxLength: 128,
+    description: 'Display name, unique within the account (case counts, after Unicode NFC).',
+    example: 'research-agent',
+  }),
+  chain: chainId,
+  agent_description: optional(
+    text({
+      maxLength: 1024,
+      multiline: true,
+      description: 'What the agent is for.',
+      example: 'Buys data sets for the research team.',
+    }),
+  ),
+  metadata: optional(metadata),
+});
+export type CreateAgentBody = z.output<typeof createAgentBody>;
+
+const status = z.enum(['active', 'inactive']);
+
+export const listAgentsQuery = z.strictObject({
+  ...pageParameters,
+  status: status.optional().meta({ description: 'Only agents with this status.' }),
+  chain: z.string().optional().meta({ description: 'Only agents whose wallet is on this chain (CAIP-2).' }),
+});
+
+export const agent = z
+  .object({
+    id: z.string().meta({ description: 'Identifier, `agent_…`.', example: 'agent_01kahvd1r0fv2t5c7m4y2q8s3z' }),
+    agent_name: z.string().meta({ example: 'research-agent' }),
+    agent_description: z.string().nullable().meta({ example: 'Buys data sets for the research team.' }),
+    wallet: z
+      .object({
+        address: z.string().meta({
+          description: 'Where the agent receives and pays from; for EVM the same on every EVM chain.',
+          example: '0x7E5F4552091A69125d5DfCb7b8C2659029395Bdf',
+        }),
+        chain: chainId,
+      })
+      .meta({ description: 'The wallet, whose key no single process ever holds.' }),
+    status: status.meta({ description: 'An inactive agent sends nothing.', example: 'active' }),
+    metadata: z.string().nullable().meta({ description: 'As sent.', example: '{"team":"ops"}' }),
+    created_at: instant,
+  })
+  .meta({ id: 'Agent' });
+
+export const agentList = listOf(agent, 'Agent');

@@ -1,0 +1,87 @@
+import { z } from 'zod';
+import type { ZodOpenApiOverrideMetaContext } from 'zod-openapi';
+import { normaliseText, type TextFault, type TextRule } from '../../shared/domain/text.ts';
+import type { ErrorCode } from '../../shared/errors.ts';
+
+const faultSentences: Readonly<Record<TextFault, (rule: TextRule) => string>> = {
+  unpaired_surrogate: () => 'must be well-formed Unicode, without unpaired surrogates.',
+  control_character: ({ multiline }) =>
+    `must not contain control characters${multiline ? ' other than newline and tab' : ''}.`,
+  too_short: ({ minLength }) => `must have at least ${minLength} character.`,
+  too_long: ({ maxLength }) => `must have at most ${maxLength} characters (Unicode code points).`,
+};
+
+/** Text that people read, brought into NFC. */
+export function text({ description, example, ...rule }: TextRule & { description: string; example: string }) {
+  const { minLength = 0, maxLength } = rule;
+  return z
+    .string()
+    .meta({ description, example, minLength, maxLength })
+    .transform((value, context) => {
+      const result = normaliseText(value, rule);
+      if ('text' in result) return result.text;
+      context.addIssue({ code: 'custom', message: faultSentences[result.fault](rule) });
+      return z.NEVER;
+    });
+}
+
+/** A member that may be left out; `null` says the same. */
+export function optional<S extends z.ZodType>(schema: S) {
+  return schema.nullish().transform((value) => value ?? undefined);
+}
+
+/** Marks a rule that has an error code of its own. */
+export function faultOf(code: ErrorCode, message: string) {
+  return { error: message, params: { code } };
+}
+
+const largestPage = Number.MAX_SAFE_INTEGER;
+
+function integerParameter({ description, fallback, max }: { description: string; fallback: number; max: number }) {
+  const error = max === largestPage ? 'must be a whole number from 1 up.' : `must be a whole number from 1 to ${max}.`;
+  return z
+    .string()
+    .default(String(fallback))
+    .refine((value) => /^[1-9]\d{0,15}$/.test(value) && Number(value) <= max, { error })
+    .transform(Number)
+    .meta({
+      description,
+      override: ({ jsonSchema }: ZodOpenApiOverrideMetaContext) => {
+        for (const key of Object.keys(jsonSchema)) delete jsonSchema[key as keyof typeof jsonSchema];
+        Object.assign(jsonSchema, { type: 'integer', minimum: 1, default: fallback, description });
+        if (max !== largestPage) jsonSchema.maximum = max;
+      },
+    });
+}
+
+/** Query parameters of every list. */
+export const pageParameters = {
+  page_num: integerParameter({
+    description: 'Page, from 1. A page past the end is empty.',
+    fallback: 1,
+    max: largestPage,
+  }),
+  page_size: integerParameter({ description: 'Entries a page, 1 to 100.', fallback: 20, max: 100 }),
+};
+
+/** The answer of every list. */
+export function listOf<S extends z.ZodType>(entry: S, name: string) {
+  return z
+    .object({
+      data: z.array(entry).meta({ description: 'Newest first; entries of one instant by id, descending.' }),
+      total: z.int().min(0).meta({ description: 'Entries on all pages together.', example: 1 }),
+      has_more: z.boolean().meta({ description: 'Whether a later page has entries.', example: false }),
+    })
+    .meta({ id: `${name}List` });
+}
+
+export const chainId = z.string().meta({
+  description: 'Chain in CAIP-2 form; one that this installation serves.',
+  example: 'eip155:31337',
+});
+
+export const instant = z.string().meta({
+  description: 'ISO 8601, UTC, with milliseconds.',
+  example: '2026-03-01T12:00:00.000Z',
+  format: 'date-time',
+});

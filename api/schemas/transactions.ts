@@ -1,0 +1,118 @@
+import { z } from 'zod';
+import { isDecimal, maxAmountLength } from '../../shared/domain/money.ts';
+import { chainId, faultOf, instant, listOf, optional, pageParameters, text } from './common.ts';
+
+/** A positive or zero plain decimal; whether it fits a token is judged where the token is known. */
+export const decimalPattern = '^(0|[1-9]\\d*)(\\.\\d+)?$';
+
+export const createTransactionBody = z.strictObject({
+  agent_id: z.string().meta({ description: 'Agent whose wallet pays.', example: 'agent_01kahvd1r0fv2t5c7m4y2q8s3z' }),
+  direction: z.literal('outbound').meta({ example: 'outbound' }),
+  type: z.literal('transfer').meta({ example: 'transfer' }),
+  from_address: optional(
+    z.string().meta({
+      description: "The agent's wallet address, if you want it checked. Any other is refused.",
+      example: '0x7E5F4552091A69125d5DfCb7b8C2659029395Bdf',
+    }),
+  ),
+  to_address: z.string().meta({
+    description:
+      'Recipient. On EVM chains 0x and 40 hexadecimal digits; mixed case must be a right EIP-55 checksum. Neither the zero address nor the contract of the token.',
+    example: '0x2B5AD5c4795c026514f8317c7a215E218DcCD6cF',
+  }),
+  amount: z
+    .string()
+    .refine(
+      isDecimal,
+      faultOf(
+        'invalid_amount',
+        'must be a plain decimal string such as "12.5": no sign, exponent, spaces or leading zeros.',
+      ),
+    )
+    .meta({
+      description:
+        'Decimal string, more than zero, with at most as many fraction digits as the token has. Nothing is rounded.',
+      example: '12.5',
+      pattern: decimalPattern,
+      maxLength: maxAmountLength,
+    }),
+  token: z.string().meta({ description: 'Symbol, in any case.', example: 'USDC' }),
+  chain: chainId,
+  memo: optional(
+    text({
+      maxLength: 512,
+      multiline: true,
+      description: 'A note for yourself. It does not go on chain.',
+      example: 'Invoice 1042',
+    }),
+  ),
+});
+export type CreateTransactionBody = z.output<typeof createTransactionBody>;
+
+const status = z.enum(['pending', 'confirmed', 'failed']);
+
+export const listTransactionsQuery = z.strictObject({
+  ...pageParameters,
+  agent_id: z.string().optional().meta({ description: 'Only payments of this agent.' }),
+  status: status.optional().meta({ description: 'Only payments with this status.' }),
+});
+
+const statusDetail = z.enum([
+  'created',
+  'policy_check',
+  'awaiting_approval',
+  'signing',
+  'broadcast',
+  'confirming',
+  'confirmed',
+  'failed',
+]);
+
+const failureCode = z.enum([
+  'policy_violation',
+  'approval_rejected',
+  'approval_timeout',
+  'insufficient_funds',
+  'agent_inactive',
+  'simulation_failed',
+  'reverted',
+  'replaced',
+  'dropped',
+  'cancelled',
+  'signing_failed',
+]);
+
+export const transaction = z
+  .object({
+    id: z.string().meta({ description: 'Identifier, `tx_…`.', example: 'tx_01kahvd1r0fv2t5c7m4y2q8s3z' }),
+    hash: z.string().nullable().meta({ description: 'Hash on chain; null before it was sent.', example: null }),
+    agent_id: z.string().meta({ example: 'agent_01kahvd1r0fv2t5c7m4y2q8s3z' }),
+    direction: z.literal('outbound'),
+    type: z.literal('transfer'),
+    from_address: z.string().meta({ example: '0x7E5F4552091A69125d5DfCb7b8C2659029395Bdf' }),
+    to_address: z.string().meta({ example: '0x2B5AD5c4795c026514f8317c7a215E218DcCD6cF' }),
+    amount: z.string().meta({ description: 'In canonical form: `1.50` is answered as `1.5`.', example: '12.5' }),
+    token: z.string().meta({ example: 'USDC' }),
+    chain: chainId,
+    fee: z
+      .string()
+      .nullable()
+      .meta({ description: "Network fee paid, in the chain's own coin; null until it is known.", example: null }),
+    status: status.meta({
+      description: 'A payment stays `pending` until it is proven final or impossible.',
+      example: 'pending',
+    }),
+    status_detail: statusDetail.meta({ description: 'Where the payment stands.', example: 'policy_check' }),
+    failure_code: failureCode.nullable().meta({ description: 'Why it failed; null unless it has.', example: null }),
+    failure_message: z.string().nullable().meta({ description: 'The same in words.', example: null }),
+    memo: z.string().nullable().meta({ example: 'Invoice 1042' }),
+    nonce: z.int().nullable().meta({ description: "The payment's place in the order of its wallet.", example: null }),
+    block_number: z.int().nullable().meta({ description: 'Block that holds it.', example: null }),
+    confirmations: z.int().min(0).meta({ description: 'Blocks on top, that one counted.', example: 0 }),
+    approval: z.null().meta({ description: 'The approval that the payment waits for.', example: null }),
+    created_at: instant,
+    updated_at: instant,
+  })
+  .meta({ id: 'Transaction' });
+
+export const transactionList = listOf(transaction, 'Transaction');

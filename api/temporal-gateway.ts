@@ -1,0 +1,112 @@
+import { randomUUID } from 'node:crypto';
+import { type Client, type Connection, WithStartWorkflowOperation } from '@temporalio/client';
+import type { TransactionRow } from '../shared/db/transactions.ts';
+import { PurserError } from '../shared/errors.ts';
+
+import type { Logger } from '../shared/log.ts';
+import {
+  type AccountKeyInput,
+  type AccountKeyResult,
+  accountKeyWorkflowId,
+  messageNames,
+  queues,
+  type ReadinessResult,
+  workflowNames,
+} from '../shared/temporal.ts';
+import { transactionStart } from '../shared/transaction-start.ts';
+
+/** Longest wait for an account's key to be made; it takes some seconds. */
+const accountKeyWaitMs = 60_000;
+/** Longest wait for the signing worker's report. */
+const readinessWaitMs = 2_000;
+const pingWaitMs = 1_000;
+const readinessTimeoutMs = 5_000;
+
+/** What the api asks of Temporal. */
+export interface TemporalGateway {
+  /**
+   * Starts the payment's workflow and waits for the policies' decision, but never longer than configured.
+   * `undecided`: nothing is known, and the row alone makes sure that the payment goes on.
+   */
+  decideTransaction(row: TransactionRow, context: { log: Logger }): Promise<'decided' | 'undecided'>;
+  /** Has the account's key made, once however many ask. @throws PurserError 503 when it does not come in time */
+  makeAccountKey(request: { accountId: string }): Promise<AccountKeyResult>;
+  /** Whether the server answers. */
+  ping(): Promise<void>;
+  /** The signers as the signing worker sees them. */
+  readiness(): Promise<ReadinessResult>;
+}
+
+export function createTemporalGateway({
+  client,
+  decisionWaitMs,
+}: {
+  client: Client;
+  decisionWaitMs: number;
+}): TemporalGateway {
+  const { workflow } = client;
+  const within = <T>(waitMs: number, call: () => Promise<T>) => withinMs(client.connection as Connection, waitMs, call);
+  return {
+    async decideTransaction(row, { log }) {
+      try {
+        const startWorkflowOperation = new WithStartWorkflowOperation(workflowNames.transaction, {
+          ...transactionStart(row),
+          workflowIdConflictPolicy: 'USE_EXISTING',
+        });
+        await within(decisionWaitMs, () =>
+          workflow.executeUpdateWithStart(messageNames.policyDecision, {
+            updateId: 'policy',
+            startWorkflowOperation,
+          }),
+        );
+        return 'decided';
+      } catch (error) {
+        log.warn({ err: error, transaction_id: row.id }, 'no policy decision in time; the stored row will be taken up');
+        return 'undecided';
+      }
+    },
+
+    async makeAccountKey({ accountId }) {
+      const input: AccountKeyInput = { accountId };
+      try {
+        return await within(accountKeyWaitMs, () =>
+          workflow.execute<(input: AccountKeyInput) => Promise<AccountKeyResult>>(workflowNames.accountKey, {
+            workflowId: accountKeyWorkflowId(accountId),
+            taskQueue: queues.wallet,
+            args: [input],
+            workflowIdConflictPolicy: 'USE_EXISTING',
+            staticSummary: `Key of ${accountId}, made by the three signers together`,
+          }),
+        );
+      } catch (error) {
+        throw new PurserError(
+          'service_unavailable',
+          "The account's key is not made yet: it needs all three signers. Nothing was stored; try again.",
+          { retryAfterSeconds: 5, cause: error },
+        );
+      }
+    },
+
+    async ping() {
+      await within(pingWaitMs, () => client.workflowService.describeNamespace({ namespace: client.options.namespace }));
+    },
+
+    readiness() {
+      return within(readinessWaitMs, () =>
+        workflow.execute<() => Promise<ReadinessResult>>(workflowNames.readiness, {
+          workflowId: `readiness/${randomUUID()}`,
+          taskQueue: queues.wallet,
+          workflowExecutionTimeout: readinessTimeoutMs,
+        }),
+      );
+    },
+  };
+}
+
+/**
+ * The SDK repeats a failed call by itself: the deadline bounds each of them, the signal the whole.
+ */
+async function withinMs<T>(connection: Connection, waitMs: number, call: () => Promise<T>): Promise<T> {
+  const signal = AbortSignal.timeout(waitMs);
+  return connection.withAbortSignal(signal, () => connection.withDeadline(Date.now() + waitMs, call));
+}
