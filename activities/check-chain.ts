@@ -2,7 +2,7 @@ import type { ChainAdapter, Chains, Inclusion } from '../shared/chain/adapter.ts
 import { type AttemptRow, clearInclusions, findAttempts, markSent, storeAttempt } from '../shared/db/attempts.ts';
 import type { Pool } from '../shared/db/pool.ts';
 import { findPayment } from './find-payment.ts';
-import { isDeepEnough, recordFinality, recordInclusion } from './record-inclusion.ts';
+import { isDeepEnough, type RecordDependencies, recordFinality, recordInclusion } from './record-inclusion.ts';
 
 /**
  * - `final`: in a block, deep enough, stored; `settle` can end the payment (or it has ended).
@@ -38,7 +38,7 @@ export function createCheckChain({ pool, chains, clock }: CheckChainDependencies
     const gone = attempts.filter((each) => each.block_hash && !inclusions.some((one) => one.hash === each.hash));
     if (gone.length > 0) await clearInclusions(pool, { chain: row.chain, hashes: gone.map((each) => each.hash) });
     if (inclusions.length > 0)
-      return noteInclusions({ pool, adapter }, { transactionId, headNumber: head.number, inclusions });
+      return noteInclusions({ db: pool, adapter }, { transactionId, headNumber: head.number, inclusions });
     const newest = attempts.reduce((a, b) => (a.created_at < b.created_at ? b : a));
     const sent = await sendIfLost(adapter, { attempts, newest });
     if (sent === 'sent') await markSent(pool, { chain: row.chain, hash: newest.hash, sentAt: clock() });
@@ -49,25 +49,28 @@ export function createCheckChain({ pool, chains, clock }: CheckChainDependencies
     if (!owner.samePayment) return { state: 'replaced', by: hash };
     // The same payment under another signature, one that the database has lost: it is ours, and it is done.
     await storeAttempt(pool, { transactionId, hash, raw: owner.raw });
-    return noteInclusions({ pool, adapter }, { transactionId, headNumber: head.number, inclusions: [owner.inclusion] });
+    return noteInclusions(
+      { db: pool, adapter },
+      { transactionId, headNumber: head.number, inclusions: [owner.inclusion] },
+    );
   };
 }
 
 async function noteInclusions(
-  { pool, adapter }: { pool: Pool; adapter: ChainAdapter },
+  { db, adapter }: RecordDependencies,
   {
     transactionId,
     headNumber,
     inclusions,
   }: { transactionId: string; headNumber: number; inclusions: readonly Inclusion[] },
 ): Promise<ChainState> {
-  await recordInclusion({ pool, adapter }, { headNumber, inclusions });
-  const due = (await findAttempts(pool, { transactionId })).filter((each) =>
-    isDeepEnough({ pool, adapter }, each, headNumber),
+  await recordInclusion({ db, adapter }, { headNumber, inclusions });
+  const due = (await findAttempts(db, { transactionId })).filter((each) =>
+    isDeepEnough({ db, adapter }, each, headNumber),
   );
   // The watcher may be faster than this call: an attempt that it has made final is not counted twice.
   if (due.some((each) => each.final_at)) return { state: 'final' };
-  const { settled } = await recordFinality({ pool, adapter }, { headNumber, due, knownHashes: new Map() });
+  const { settled } = await recordFinality({ db, adapter }, { headNumber, due, knownHashes: new Map() });
   return { state: settled.length > 0 ? 'final' : 'included' };
 }
 

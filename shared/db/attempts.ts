@@ -153,23 +153,20 @@ export async function storeInclusions(
   );
 }
 
-/** Takes back what was noted about attempts whose block is gone. Final ones stay. @returns those that were changed */
+/** Takes back what was noted about attempts whose block is gone. Final ones stay. */
 export async function clearInclusions(
   db: Queryable,
   { chain, hashes }: { chain: string; hashes: readonly string[] },
-): Promise<Pick<AttemptRow, 'hash' | 'raw'>[]> {
-  const { rows } = await db.query<Pick<AttemptRow, 'hash' | 'raw'>>(
+): Promise<void> {
+  await db.query(
     `with cleared as (
        update attempts set block_number = null, block_hash = null, succeeded = null, fee_minor = null
        where chain = $1 and hash = any($2::text[]) and final_at is null and block_number is not null
-       returning hash, raw, transaction_id),
-     moved as (
-       update transactions set block_number = null, fee_minor = null, confirmations = 0, updated_at = now()
-       where id in (select transaction_id from cleared) and status = 'pending')
-     select hash, raw from cleared`,
+       returning transaction_id)
+     update transactions set block_number = null, fee_minor = null, confirmations = 0, updated_at = now()
+     where id in (select transaction_id from cleared) and status = 'pending'`,
     [chain, hashes],
   );
-  return rows;
 }
 
 /**
