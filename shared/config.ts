@@ -81,6 +81,7 @@ const worker = common.extend(chains.shape).extend({
     .pipe(z.array(signer).length(3))
     .optional(),
   PURSER_MAX_IN_FLIGHT: z.coerce.number().int().min(1).max(1_000).default(16),
+  PURSER_WORKFLOW_BUNDLE: z.string().min(1).optional(),
   PURSER_SPARE_KEYS: z.coerce.number().int().min(0).max(10).default(1),
 });
 
@@ -207,6 +208,8 @@ export function workerConfig(env: Env) {
     signers: parsed.PURSER_SIGNERS,
     maxInFlight: parsed.PURSER_MAX_IN_FLIGHT,
     spareKeys: parsed.PURSER_SPARE_KEYS,
+    /** File made by `worker/bundle.ts`; without it the bundle is made at start. */
+    workflowBundle: parsed.PURSER_WORKFLOW_BUNDLE,
     rpc,
     /** Ceiling of `maxFeePerGas` in wei by chain; where none is set the chain's default holds. */
     maxFeePerGasWei: perChain(env, 'PURSER_MAX_FEE_GWEI', parsed.PURSER_CHAINS, gwei),

@@ -3,17 +3,9 @@ import { type Logger, pino } from 'pino';
 export type { Logger };
 
 /** Members that are never written, wherever they stand: a log is read by more people than may hold these. */
-const secretPaths = [
-  'authorization',
-  'apiKey',
-  'api_key',
-  'key',
-  'secret',
-  'share',
-  'receipt',
-  'token',
-  'password',
-].flatMap((name) => [name, `*.${name}`, `*.*.${name}`]);
+const secretPaths = ['authorization', 'apiKey', 'api_key', 'key', 'secret', 'share', 'receipt', 'password'].flatMap(
+  (name) => [name, `*.${name}`, `*.*.${name}`],
+);
 
 /**
  * The process's logger: JSON lines on standard output.

@@ -94,6 +94,10 @@ create table transactions (
   fee_minor       numeric(78, 0),
   block_number    bigint,
   confirmations   integer not null default 0,
+  -- Since when the payment waits for a free nonce of its wallet.
+  waiting_since   timestamptz(3),
+  -- When the reconcile schedule last made sure that a workflow follows this row.
+  reconciled_at   timestamptz(3),
   created_at      timestamptz(3) not null default now(),
   updated_at      timestamptz(3) not null default now(),
   constraint transactions_end_agrees check (
@@ -103,8 +107,8 @@ create table transactions (
 create index transactions_by_account on transactions (account_id, created_at desc, id desc);
 create index transactions_by_agent on transactions (agent_id, created_at desc, id desc);
 create index transactions_by_status on transactions (account_id, status, created_at desc, id desc);
-create index transactions_open on transactions (updated_at, id) where status = 'pending';
-create index transactions_waiting on transactions (wallet_id, chain, created_at, id) where status = 'pending' and nonce is null;
+create index transactions_open on transactions (reconciled_at nulls first, id) where status = 'pending';
+create index transactions_waiting on transactions (wallet_id, chain, waiting_since, id) where waiting_since is not null;
 
 -- One nonce, one slot; one payment, one slot.
 create table slots (

@@ -1,0 +1,13 @@
+import { type BroadcastDependencies, createBroadcast } from './broadcast.ts';
+import { createCheckChain } from './check-chain.ts';
+import { createPrepare } from './prepare.ts';
+
+/** Activities of queue `wallet-chain`: they reach nodes, and the database. */
+export function createChainActivities(deps: BroadcastDependencies) {
+  return {
+    prepare: createPrepare(deps),
+    broadcast: createBroadcast(deps),
+    checkChain: createCheckChain(deps),
+  };
+}
+export type ChainActivities = ReturnType<typeof createChainActivities>;

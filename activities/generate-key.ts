@@ -1,0 +1,24 @@
+import { cancellationSignal, heartbeat } from '@temporalio/activity';
+import { newId } from '../shared/ids.ts';
+import type { SignerClient } from '../signer/client.ts';
+
+/** Public halves of a key whose three shares are stored. */
+export interface GeneratedKey {
+  readonly keyId: string;
+  readonly publicKey: string;
+  readonly chainCode: string;
+}
+
+const heartbeatMs = 2_000;
+
+/** Has the three signers make a key together. Each attempt makes another one; an unfinished one is never used. */
+export function createGenerateKey({ signer }: { signer: SignerClient }) {
+  return async function generateKey(): Promise<GeneratedKey> {
+    const beat = setInterval(heartbeat, heartbeatMs);
+    try {
+      return await signer.generateKey({ keyId: newId('ckey'), signal: cancellationSignal() });
+    } finally {
+      clearInterval(beat);
+    }
+  };
+}

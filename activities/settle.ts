@@ -1,0 +1,66 @@
+import { findAttempts } from '../shared/db/attempts.ts';
+import { inTransaction, type Pool, type Queryable } from '../shared/db/pool.ts';
+import { closeSlot, releaseSlot } from '../shared/db/slots.ts';
+import {
+  confirmTransaction,
+  type FailureCode,
+  failTransaction,
+  lockTransaction,
+  longestWaiting,
+  noteReceipt,
+  type TransactionRow,
+} from '../shared/db/transactions.ts';
+import { impossible, notFound } from './failures.ts';
+
+/** `wake`: the payment that has waited longest for a nonce, now that one is free. */
+export interface Ended {
+  readonly state: 'ended';
+  readonly status: 'confirmed' | 'failed';
+  readonly wake?: string;
+}
+
+/**
+ * Ends the payment if one of its attempts is final: row and slot in one database transaction.
+ * Reads only what the watcher stored, so that a signal sent by hand settles nothing.
+ */
+export function createSettle({ pool }: { pool: Pool }) {
+  return async function settle(transactionId: string): Promise<Ended | { readonly state: 'open' }> {
+    return inTransaction(pool, async (db) => {
+      const row = await lockTransaction(db, { id: transactionId });
+      if (!row) throw notFound(`Transaction ${transactionId}`);
+      if (row.status !== 'pending') return ended(db, row, row.status);
+      const final = (await findAttempts(db, { transactionId })).find((attempt) => attempt.final_at);
+      if (!final) return { state: 'open' };
+      const { hash, fee_minor: feeMinor, block_number: blockNumber } = final;
+      if (feeMinor === null || blockNumber === null) throw impossible(`Attempt ${hash} is final without a receipt.`);
+      const fact = { id: row.id, hash, feeMinor, blockNumber, confirmations: row.confirmations };
+      if (final.succeeded) await confirmTransaction(db, fact);
+      else {
+        const message = `The chain executed ${hash} in block ${blockNumber} and reverted it: nothing was transferred, the fee is spent.`;
+        await failTransaction(db, { id: row.id, code: 'reverted', message });
+        await noteReceipt(db, fact);
+      }
+      await closeSlot(db, { transactionId });
+      return ended(db, row, final.succeeded ? 'confirmed' : 'failed');
+    });
+  };
+}
+
+/** Ends a payment that cannot be sent (any more), and gives back or closes its nonce. */
+export function createFail({ pool }: { pool: Pool }) {
+  return async function fail(transactionId: string, code: FailureCode, message: string): Promise<Ended> {
+    return inTransaction(pool, async (db) => {
+      const row = await lockTransaction(db, { id: transactionId });
+      if (!row) throw notFound(`Transaction ${transactionId}`);
+      if (row.status !== 'pending') return ended(db, row, row.status);
+      await failTransaction(db, { id: row.id, code, message });
+      if (!(await releaseSlot(db, { transactionId }))) await closeSlot(db, { transactionId });
+      return ended(db, row, 'failed');
+    });
+  };
+}
+
+async function ended(db: Queryable, row: TransactionRow, status: 'confirmed' | 'failed'): Promise<Ended> {
+  const wake = await longestWaiting(db, { walletId: row.wallet_id, chain: row.chain });
+  return wake === undefined ? { state: 'ended', status } : { state: 'ended', status, wake };
+}

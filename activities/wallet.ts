@@ -1,0 +1,31 @@
+import type { Client } from '@temporalio/client';
+import type { Pool } from '../shared/db/pool.ts';
+import type { Logger } from '../shared/log.ts';
+import { createClaimKey, createCountMissingKeys, createPublishKey } from './account-key.ts';
+import { type AllotDependencies, createAllot } from './allot.ts';
+import { createEvaluatePolicy } from './evaluate-policy.ts';
+import { createFail, createSettle } from './settle.ts';
+import { createStartMissing } from './start-missing.ts';
+
+export interface WalletDependencies extends AllotDependencies {
+  readonly pool: Pool;
+  readonly client: Client;
+  readonly clock: () => Date;
+  readonly logger: Logger;
+  readonly spareKeys: number;
+}
+
+/** Activities of queue `wallet`: SQL and Temporal only. */
+export function createWalletActivities(deps: WalletDependencies) {
+  return {
+    evaluatePolicy: createEvaluatePolicy(deps),
+    allot: createAllot(deps),
+    settle: createSettle(deps),
+    fail: createFail(deps),
+    claimKey: createClaimKey(deps),
+    publishKey: createPublishKey(deps),
+    countMissingKeys: createCountMissingKeys(deps),
+    startMissing: createStartMissing(deps),
+  };
+}
+export type WalletActivities = ReturnType<typeof createWalletActivities>;

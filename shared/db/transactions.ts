@@ -1,0 +1,252 @@
+import type { Asset } from '../chain/registry.ts';
+import type { Evaluation } from '../domain/policy/engine.ts';
+import type { Queryable } from './pool.ts';
+
+export type TransactionStatus = 'pending' | 'confirmed' | 'failed';
+export type StatusDetail =
+  | 'created'
+  | 'policy_check'
+  | 'awaiting_approval'
+  | 'signing'
+  | 'broadcast'
+  | 'confirming'
+  | 'confirmed'
+  | 'failed';
+/** Why a transaction failed; the closed list of the decisions, section 3. */
+export type FailureCode =
+  | 'policy_violation'
+  | 'approval_rejected'
+  | 'approval_timeout'
+  | 'insufficient_funds'
+  | 'agent_inactive'
+  | 'simulation_failed'
+  | 'reverted'
+  | 'replaced'
+  | 'dropped'
+  | 'cancelled'
+  | 'signing_failed';
+
+/** A row of `transactions`. Columns of type numeric and bigint are decimal strings. */
+export interface TransactionRow {
+  readonly id: string;
+  readonly account_id: string;
+  readonly agent_id: string;
+  readonly wallet_id: string;
+  readonly chain: string;
+  readonly token: string;
+  readonly asset: Asset;
+  readonly decimals: number;
+  readonly amount_minor: string;
+  readonly from_address: string;
+  readonly to_address: string;
+  readonly memo: string | null;
+  readonly status: TransactionStatus;
+  readonly status_detail: StatusDetail;
+  readonly failure_code: FailureCode | null;
+  readonly failure_message: string | null;
+  readonly decision_id: string | null;
+  readonly decision: Evaluation | null;
+  readonly nonce: string | null;
+  readonly hash: string | null;
+  readonly fee_minor: string | null;
+  readonly block_number: string | null;
+  readonly confirmations: number;
+  readonly created_at: Date;
+  readonly updated_at: Date;
+}
+
+export interface NewTransaction {
+  readonly id: string;
+  readonly accountId: string;
+  readonly agentId: string;
+  readonly walletId: string;
+  readonly chain: string;
+  readonly token: string;
+  readonly asset: Asset;
+  readonly decimals: number;
+  readonly amountMinor: bigint;
+  readonly fromAddress: string;
+  readonly toAddress: string;
+  readonly memo: string | undefined;
+}
+
+/** Stores a new payment as `pending` / `created`; the row is the outbox from which its workflow is started. */
+export async function insertTransaction(db: Queryable, tx: NewTransaction): Promise<TransactionRow> {
+  const { rows } = await db.query<TransactionRow>(
+    `insert into transactions (id, account_id, agent_id, wallet_id, chain, token, asset, decimals, amount_minor,
+                               from_address, to_address, memo)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+     returning *`,
+    [
+      tx.id,
+      tx.accountId,
+      tx.agentId,
+      tx.walletId,
+      tx.chain,
+      tx.token,
+      tx.asset,
+      tx.decimals,
+      tx.amountMinor.toString(),
+      tx.fromAddress,
+      tx.toAddress,
+      tx.memo ?? null,
+    ],
+  );
+  return rows[0]!;
+}
+
+/** The row, whoever's it is: for workers. */
+export async function getTransaction(db: Queryable, { id }: { id: string }): Promise<TransactionRow | undefined> {
+  const { rows } = await db.query<TransactionRow>('select * from transactions where id = $1', [id]);
+  return rows[0];
+}
+
+/** The row, locked until the database transaction ends. Lock the agent first (order: agent, transaction, wallet). */
+export async function lockTransaction(db: Queryable, { id }: { id: string }): Promise<TransactionRow | undefined> {
+  const { rows } = await db.query<TransactionRow>('select * from transactions where id = $1 for update', [id]);
+  return rows[0];
+}
+
+/** The row, if it is this account's: for the api. */
+export async function findTransaction(
+  db: Queryable,
+  { id, accountId }: { id: string; accountId: string },
+): Promise<TransactionRow | undefined> {
+  const { rows } = await db.query<TransactionRow>('select * from transactions where id = $1 and account_id = $2', [
+    id,
+    accountId,
+  ]);
+  return rows[0];
+}
+
+export interface TransactionFilter {
+  readonly accountId: string;
+  readonly agentId?: string | undefined;
+  readonly status?: TransactionStatus | undefined;
+}
+
+const filtered = `account_id = $1 and ($2::text is null or agent_id = $2) and ($3::text is null or status = $3)`;
+
+/** One page, newest first; rows of one instant are ordered by id, so that pages never overlap. */
+export async function listTransactions(
+  db: Queryable,
+  { accountId, agentId, status, limit, offset }: TransactionFilter & { limit: number; offset: number },
+): Promise<TransactionRow[]> {
+  const { rows } = await db.query<TransactionRow>(
+    `select * from transactions where ${filtered} order by created_at desc, id desc limit $4 offset $5`,
+    [accountId, agentId ?? null, status ?? null, limit, offset],
+  );
+  return rows;
+}
+
+export async function countTransactions(
+  db: Queryable,
+  { accountId, agentId, status }: TransactionFilter,
+): Promise<number> {
+  const { rows } = await db.query<{ count: number }>(
+    `select count(*)::int as count from transactions where ${filtered}`,
+    [accountId, agentId ?? null, status ?? null],
+  );
+  return rows[0]!.count;
+}
+
+/** Keeps the first decision; a later one changes nothing. */
+export async function storeDecision(
+  db: Queryable,
+  { id, decisionId, decision }: { id: string; decisionId: string; decision: Evaluation },
+): Promise<void> {
+  await db.query(
+    `update transactions set decision_id = $2, decision = $3, status_detail = 'policy_check', updated_at = now()
+     where id = $1 and decision is null and status = 'pending'`,
+    [id, decisionId, JSON.stringify(decision)],
+  );
+}
+
+/** Ends a pending payment as failed. @returns whether this call did it */
+export async function failTransaction(
+  db: Queryable,
+  { id, code, message }: { id: string; code: FailureCode; message: string },
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `update transactions set status = 'failed', status_detail = 'failed', failure_code = $2, failure_message = $3,
+            waiting_since = null, updated_at = now()
+     where id = $1 and status = 'pending'`,
+    [id, code, message],
+  );
+  return rowCount === 1;
+}
+
+/** Ends a pending payment as confirmed, with the facts of its receipt. @returns whether this call did it */
+export async function confirmTransaction(
+  db: Queryable,
+  fact: { id: string; hash: string; feeMinor: string; blockNumber: string; confirmations: number },
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `update transactions set status = 'confirmed', status_detail = 'confirmed', hash = $2, fee_minor = $3,
+            block_number = $4, confirmations = greatest(confirmations, $5), waiting_since = null, updated_at = now()
+     where id = $1 and status = 'pending'`,
+    [fact.id, fact.hash, fact.feeMinor, fact.blockNumber, fact.confirmations],
+  );
+  return rowCount === 1;
+}
+
+/** A reverted payment costs its fee; the row says so as well. */
+export async function noteReceipt(
+  db: Queryable,
+  fact: { id: string; hash: string; feeMinor: string; blockNumber: string; confirmations: number },
+): Promise<void> {
+  await db.query(
+    `update transactions set hash = $2, fee_minor = $3, block_number = $4, confirmations = greatest(confirmations, $5)
+     where id = $1`,
+    [fact.id, fact.hash, fact.feeMinor, fact.blockNumber, fact.confirmations],
+  );
+}
+
+/** The payment has its nonce and goes to the signers. */
+export async function markSigning(db: Queryable, { id, nonce }: { id: string; nonce: number }): Promise<void> {
+  await db.query(
+    `update transactions set nonce = $2, status_detail = 'signing', waiting_since = null, updated_at = now()
+     where id = $1 and status = 'pending'`,
+    [id, nonce],
+  );
+}
+
+/** The payment waits until one of its wallet's payments in flight ends. */
+export async function markWaiting(db: Queryable, { id }: { id: string }): Promise<void> {
+  await db.query(
+    `update transactions set waiting_since = coalesce(waiting_since, now()), updated_at = now()
+     where id = $1 and status = 'pending'`,
+    [id],
+  );
+}
+
+/** The payment that has waited longest for a nonce of this wallet, if one waits. */
+export async function longestWaiting(
+  db: Queryable,
+  { walletId, chain }: { walletId: string; chain: string },
+): Promise<string | undefined> {
+  const { rows } = await db.query<{ id: string }>(
+    `select id from transactions where wallet_id = $1 and chain = $2 and waiting_since is not null
+     order by waiting_since, id limit 1`,
+    [walletId, chain],
+  );
+  return rows[0]?.id;
+}
+
+/**
+ * Pending payments whose workflow should be looked for, longest unvisited first: from ten seconds after they were
+ * stored, and every five minutes from then on.
+ */
+export async function takeUnvisited(db: Queryable, { limit }: { limit: number }): Promise<TransactionRow[]> {
+  const { rows } = await db.query<TransactionRow>(
+    `update transactions set reconciled_at = now()
+     where id in (
+       select id from transactions
+       where status = 'pending' and created_at < now() - interval '10 seconds'
+         and (reconciled_at is null or reconciled_at < now() - interval '5 minutes')
+       order by reconciled_at nulls first, id limit $1 for update skip locked)
+     returning *`,
+    [limit],
+  );
+  return rows;
+}

@@ -1,0 +1,76 @@
+import { readFileSync } from 'node:fs';
+import type { Client } from '@temporalio/client';
+import type { NativeConnection, Worker } from '@temporalio/worker';
+import { createChainActivities } from '../activities/chain.ts';
+import { createSigningActivities } from '../activities/signing.ts';
+import { createWalletActivities } from '../activities/wallet.ts';
+import { createBlockWatcher } from '../activities/watch-blocks.ts';
+import { createEvmAdapter } from '../shared/chain/evm/create-evm-adapter.ts';
+import { createRegistry } from '../shared/chain/registry.ts';
+import type { QueueName, WorkerConfig } from '../shared/config.ts';
+import type { Pool } from '../shared/db/pool.ts';
+import type { Logger } from '../shared/log.ts';
+import { importReceiptKey } from '../shared/receipt.ts';
+import { messageNames } from '../shared/temporal.ts';
+import { createSignerClient } from '../signer/client.ts';
+import { loadCoordinatorIdentity } from '../signer/identity.ts';
+import { makeWorkflowBundle } from './bundle.ts';
+import { createChainWorker } from './chain.ts';
+import { createSigningWorker } from './signing.ts';
+import { createWalletWorker } from './wallet.ts';
+
+/** A queue being served; `stop` runs after the worker's last task. */
+export interface Served {
+  readonly worker: Worker;
+  readonly stop: () => Promise<void>;
+}
+
+export interface ServeDependencies {
+  readonly config: WorkerConfig;
+  readonly connection: NativeConnection;
+  readonly client: Client;
+  readonly logger: Logger;
+  /** The process's one pool; only queues that use the database ask for it. */
+  readonly pool: () => Pool;
+}
+
+/** How each queue is put together from the configuration. Activities are built apart, so that tests can wrap them. */
+export const serve: Readonly<Record<QueueName, (deps: ServeDependencies) => Promise<Served>>> = {
+  wallet: serveWallet,
+  'wallet-signing': serveSigning,
+  'wallet-chain': serveChain,
+};
+
+const clock = () => new Date();
+const nothing = async () => {};
+
+async function serveWallet({ config, connection, client, logger, pool }: ServeDependencies): Promise<Served> {
+  const policyKey = await importReceiptKey(readFileSync(config.policyKeyFile!, 'utf8'));
+  const { maxInFlight, spareKeys, workflowBundle: codePath } = config;
+  const activities = createWalletActivities({ pool: pool(), client, clock, logger, policyKey, maxInFlight, spareKeys });
+  const workflowBundle = codePath ? { codePath } : await makeWorkflowBundle();
+  const { namespace } = config.temporal;
+  return { worker: await createWalletWorker({ connection, namespace, activities, workflowBundle }), stop: nothing };
+}
+
+async function serveSigning({ config, connection }: ServeDependencies): Promise<Served> {
+  const identity = await loadCoordinatorIdentity(config.coordinatorKeyFile!);
+  const signer = createSignerClient({ signers: config.signers!, identity });
+  const { namespace } = config.temporal;
+  const worker = await createSigningWorker({ connection, namespace, activities: createSigningActivities({ signer }) });
+  return { worker, stop: async () => signer.close() };
+}
+
+async function serveChain({ config, connection, client, logger, pool }: ServeDependencies): Promise<Served> {
+  const adapters = createRegistry(config.registry).chains.map((chain) =>
+    createEvmAdapter({ chain, urls: config.rpc[chain.id]!, maxFeePerGasCeilingWei: config.maxFeePerGasWei[chain.id] }),
+  );
+  const chains = new Map(adapters.map((adapter) => [adapter.chain.id, adapter]));
+  const activities = createChainActivities({ pool: pool(), chains, clock });
+  const { namespace } = config.temporal;
+  const worker = await createChainWorker({ connection, namespace, activities });
+  const wake = (transactionId: string) => client.workflow.getHandle(transactionId).signal(messageNames.chainState);
+  const watchers = adapters.map((adapter) => createBlockWatcher({ pool: pool(), adapter, wake, logger }));
+  for (const watcher of watchers) watcher.start();
+  return { worker, stop: async () => void (await Promise.all(watchers.map((watcher) => watcher.stop()))) };
+}

@@ -1,0 +1,40 @@
+import type { NativeConnection, WorkflowBundleWithSourceMap } from '@temporalio/worker';
+import { Worker } from '@temporalio/worker';
+import type { WalletActivities } from '../activities/wallet.ts';
+import { queues } from '../shared/temporal.ts';
+import { autoscalingPollers, shutdownGraceTime } from './limits.ts';
+
+/** Workflows at rest that are kept in memory (about 0.5 MB each); the others are replayed when something happens. */
+const maxCachedWorkflows = 400;
+/** Workflow tasks at a time; each may run one local activity, which holds one database connection. */
+const maxConcurrentWorkflowTaskExecutions = 40;
+const maxConcurrentLocalActivityExecutions = 20;
+/** Only the reconcile schedule runs remote activities here. */
+const maxConcurrentActivityTaskExecutions = 5;
+
+/** Queue `wallet`: all workflows, and the activities that are SQL only. */
+export function createWalletWorker({
+  connection,
+  namespace,
+  activities,
+  workflowBundle,
+}: {
+  connection: NativeConnection;
+  namespace: string;
+  activities: WalletActivities;
+  workflowBundle: WorkflowBundleWithSourceMap | { codePath: string };
+}): Promise<Worker> {
+  return Worker.create({
+    connection,
+    namespace,
+    taskQueue: queues.wallet,
+    activities,
+    workflowBundle,
+    maxCachedWorkflows,
+    maxConcurrentWorkflowTaskExecutions,
+    maxConcurrentLocalActivityExecutions,
+    maxConcurrentActivityTaskExecutions,
+    workflowTaskPollerBehavior: autoscalingPollers,
+    shutdownGraceTime,
+  });
+}

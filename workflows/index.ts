@@ -1,0 +1,5 @@
+// The worker's bundle: every workflow by the name under which it is started.
+export { accountKey, spareKeys } from './account-key.ts';
+export { readiness } from './readiness.ts';
+export { reconcile } from './reconcile.ts';
+export { transaction } from './transaction.ts';

@@ -1,0 +1,14 @@
+import { proxyActivities, setCurrentDetails } from '@temporalio/workflow';
+import type { WalletActivities } from '../activities/wallet.ts';
+
+const { startMissing } = proxyActivities<WalletActivities>({
+  startToCloseTimeout: '2m',
+  retry: { initialInterval: '1s', maximumAttempts: 3 },
+});
+
+/** One run of the schedule: every open payment has a workflow afterwards. */
+export async function reconcile() {
+  const result = await startMissing();
+  setCurrentDetails(`Looked at ${result.visited} open payments, started ${result.started} missing workflows.`);
+  return result;
+}
