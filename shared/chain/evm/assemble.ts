@@ -16,7 +16,8 @@ export function assemble({ transaction, signature }: { transaction: EvmTransacti
       type: 'eip1559',
       chainId: transaction.chainId,
       nonce: transaction.nonce,
-      to: transaction.to,
+      // The bytes carry no checksum; one that is wrong here would only be noticed after signing.
+      to: transaction.to.toLowerCase() as Hex,
       value: BigInt(transaction.valueWei),
       data: transaction.data,
       gas: BigInt(transaction.gas),

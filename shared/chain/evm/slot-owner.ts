@@ -11,6 +11,7 @@ import {
   type TransactionSerialized,
 } from 'viem';
 import type { SlotOwner } from '../adapter.ts';
+import { RpcUnavailable } from '../errors.ts';
 import { head } from './blocks.ts';
 import type { EvmClient } from './client.ts';
 import { inclusions } from './inclusions.ts';
@@ -22,7 +23,7 @@ const maxSearchBlocks = 1 << 17;
 /**
  * What was mined at the nonce of `raw`, once that is `confirmations` deep. The chain has no index from nonce to
  * transaction, so the block is found by bisection over the sender's transaction count.
- * @throws RpcUnavailable, also when the endpoint has forgotten the state that would tell
+ * @throws RpcUnavailable
  */
 export async function slotOwner(
   client: EvmClient,
@@ -58,7 +59,13 @@ async function blockOfNonce(
 ): Promise<number | undefined> {
   const isUsedAt = async (number: number) => {
     const params: [Address, Hex] = [sender, numberToHex(number)];
-    return Number(await ask(client.request({ method: 'eth_getTransactionCount', params }))) > nonce;
+    try {
+      return Number(await ask(client.request({ method: 'eth_getTransactionCount', params }))) > nonce;
+    } catch (error) {
+      // A state that the node has forgotten counts as not used: at worst, the block found does not hold the owner.
+      if (error instanceof RpcUnavailable && error.answer) return false;
+      throw error;
+    }
   };
   if (newest < 0 || !(await isUsedAt(newest))) return undefined;
   let used = newest;
