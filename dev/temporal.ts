@@ -15,6 +15,9 @@ const SEARCH_ATTRIBUTES = {
   ApprovalDeadline: 'Datetime',
 } as const;
 
+/** `IndexedValueType` of Temporal's API. */
+const INDEXED_VALUE_TYPES = { Keyword: 2, Datetime: 6 } as const;
+
 /** A running Temporal development server. */
 export interface TemporalServer {
   /** `host:port` for clients and workers. */
@@ -26,8 +29,8 @@ export interface TemporalServer {
   stop(): Promise<void>;
 }
 
-/** Flags for throughput, also those of a test environment that starts its own server. */
-export const temporalSpeedFlags: string[] = ['transfer', 'timer', 'visibility'].flatMap((queue) => [
+/** Flags for throughput. */
+const temporalSpeedFlags: string[] = ['transfer', 'timer', 'visibility'].flatMap((queue) => [
   '--dynamic-config-value',
   `history.${queue}ProcessorMaxPollRPS=${MAX_POLL_RPS}`,
 ]);
@@ -70,6 +73,16 @@ export async function startTemporal(
     pid: child.pid,
     stop: () => child.stop(),
   };
+}
+
+/** Registers our search attributes at a server that somebody else has set up. A repeat changes nothing. */
+export async function registerSearchAttributes(connection: Connection, o: { namespace: string }): Promise<void> {
+  const { namespace } = o;
+  const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace });
+  const missing = Object.entries(SEARCH_ATTRIBUTES).filter(([name]) => !(name in (customAttributes ?? {})));
+  if (missing.length === 0) return;
+  const searchAttributes = Object.fromEntries(missing.map(([name, type]) => [name, INDEXED_VALUE_TYPES[type]]));
+  await connection.operatorService.addSearchAttributes({ namespace, searchAttributes });
 }
 
 async function describeNamespace(address: string): Promise<void> {

@@ -1,0 +1,29 @@
+import { hashApiKey } from '../shared/api-key.ts';
+import { createAccount } from '../shared/db/accounts.ts';
+import { createApiKey, findApiKey } from '../shared/db/api-keys.ts';
+import { createPool } from '../shared/db/pool.ts';
+
+/** The account that a developer works with. */
+interface DevAccount {
+  accountId: string;
+  apiKey: string;
+}
+
+/**
+ * The account of the last start, when its key is still good; else a new one on the enterprise plan, so that no limit
+ * is in a tester's way.
+ */
+export async function ensureAccount(o: { databaseUrl: string; known: DevAccount | undefined }): Promise<DevAccount> {
+  const pool = createPool({ url: o.databaseUrl, max: 1, application: 'purser-dev' });
+  try {
+    if (o.known) {
+      const holder = await findApiKey(pool, { hash: hashApiKey(o.known.apiKey) });
+      if (holder?.account_id === o.known.accountId) return o.known;
+    }
+    const accountId = await createAccount(pool, { name: 'Local development', plan: 'enterprise' });
+    const { key } = await createApiKey(pool, { accountId, name: 'npm start', environment: 'sandbox' });
+    return { accountId, apiKey: key };
+  } finally {
+    await pool.end();
+  }
+}

@@ -1,0 +1,36 @@
+import { relative } from 'node:path';
+import type { DevFacts } from './home.ts';
+
+/** Where everything is, and one line to paste. */
+export function screen(o: { facts: DevFacts; homePath: string; seconds: number }): string {
+  const { facts } = o;
+  const home = relative(process.cwd(), o.homePath) || '.';
+  const rows: [string, string][] = [
+    ['API', `${facts.base_url}/api/v1`],
+    ['API reference', `${facts.base_url}/docs`],
+    ['Temporal UI', facts.temporal_ui || `(server at ${facts.temporal_address})`],
+    ['Chain RPC', `${facts.rpc_url}  (${facts.chain}, USDC ${facts.usdc_address})`],
+    ['API key', facts.api_key],
+    ['Data and logs', `${home}  (facts for programs: ${home}/dev.json)`],
+  ];
+  const width = Math.max(...rows.map(([name]) => name.length));
+  return [
+    '',
+    `Purser is running (${o.seconds.toFixed(1)} s).`,
+    '',
+    ...rows.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`),
+    '',
+    'Make an agent; its wallet gets 10 ETH and 10,000 USDC on the local chain:',
+    '',
+    `  ${exampleCommand(facts)}`,
+    '',
+    'Ctrl-C stops everything.',
+    '',
+  ].join('\n');
+}
+
+/** Works when pasted again: names are unique, so the time is part of it. */
+function exampleCommand(facts: DevFacts): string {
+  const body = `{\\"agent_name\\": \\"agent $(date +%s)\\", \\"chain\\": \\"${facts.chain}\\"}`;
+  return `curl -s ${facts.base_url}/api/v1/agents -H 'X-API-Key: ${facts.api_key}' -H 'Content-Type: application/json' -d "${body}"`;
+}

@@ -1,0 +1,96 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { Party, SignerEndpoint } from '../signer/client.ts';
+import { initSecrets } from '../signer/init.ts';
+import { LOOPBACK } from './ports.ts';
+import { type Child, type Guard, startProcess, waitUntilReady } from './process.ts';
+
+const START_TIMEOUT_MS = 60_000;
+const MAIN = fileURLToPath(new URL('../signer/main.ts', import.meta.url));
+const PARTIES: readonly Party[] = [1, 2, 3];
+
+/** Secret files and public identities of a whole installation. */
+export interface StackKeys {
+  coordinator: { identityFile: string; publicKey: string };
+  policy: { identityFile: string; publicKey: string };
+  signers: Record<Party, { identityFile: string; kekFile: string; publicKey: string }>;
+}
+
+/** Makes what is missing of the keys: a coordinator's, the policy step's, and three signers'. */
+export async function prepareKeys(file: (...names: string[]) => string): Promise<StackKeys> {
+  const prepare = async (kind: 'signer' | 'coordinator' | 'policy', dir: string) => {
+    const identityFile = `${dir}/${kind === 'signer' ? 'identity' : kind}.json`;
+    if (!existsSync(identityFile)) await initSecrets({ kind, dir });
+    return { identityFile, kekFile: `${dir}/kek`, publicKey: readPublicKey(identityFile) };
+  };
+  const [first, second, third] = await Promise.all(
+    PARTIES.map((party) => prepare('signer', file('signers', String(party)))),
+  );
+  return {
+    coordinator: await prepare('coordinator', file('keys')),
+    policy: await prepare('policy', file('keys')),
+    signers: { 1: first!, 2: second!, 3: third! },
+  };
+}
+
+interface Jwk {
+  x: string;
+}
+
+/** The public halves stand in the secret file as well: `x` of each key. */
+function readPublicKey(identityFile: string): string {
+  const identity = JSON.parse(readFileSync(identityFile, 'utf8')) as Jwk | { signing: Jwk; encryption: Jwk };
+  return 'signing' in identity ? `${identity.signing.x}.${identity.encryption.x}` : identity.x;
+}
+
+/** Addresses and identities of the three signers, as the coordinator needs them. */
+export function signerEndpoints(keys: StackKeys, ports: readonly [number, number, number]): SignerEndpoint[] {
+  return PARTIES.map((party) => ({
+    party,
+    url: `http://${LOOPBACK}:${ports[party - 1]}`,
+    publicKey: keys.signers[party].publicKey,
+  }));
+}
+
+/** Starts one signer process, as a real installation does, and waits until it answers. */
+export async function startSigner(
+  guard: Guard,
+  o: { party: Party; port: number; keys: StackKeys; dataDir: string; logFile: string; env: NodeJS.ProcessEnv },
+): Promise<Child> {
+  const { keys, party } = o;
+  const peers = Object.fromEntries(PARTIES.map((other) => [other, keys.signers[other].publicKey]));
+  const child = await startProcess(guard, {
+    name: `Signer ${party}`,
+    command: process.execPath,
+    args: [MAIN],
+    // A signer gets nothing of the caller's environment but these: it needs no address and no password of the others.
+    env: {
+      PATH: o.env.PATH,
+      ...(o.env.PURSER_ENGINE && { PURSER_ENGINE: o.env.PURSER_ENGINE }),
+      ...(o.env.PURSER_LOG_LEVEL && { PURSER_LOG_LEVEL: o.env.PURSER_LOG_LEVEL }),
+      PURSER_SIGNER_PARTY: String(party),
+      PURSER_SIGNER_HOST: LOOPBACK,
+      PURSER_SIGNER_PORT: String(o.port),
+      PURSER_SIGNER_DATA_DIR: o.dataDir,
+      PURSER_SIGNER_KEK_FILE: keys.signers[party].kekFile,
+      PURSER_SIGNER_IDENTITY_FILE: keys.signers[party].identityFile,
+      PURSER_SIGNER_PEERS: JSON.stringify(peers),
+      PURSER_COORDINATOR_PUBLIC_KEY: keys.coordinator.publicKey,
+      PURSER_POLICY_PUBLIC_KEY: keys.policy.publicKey,
+    },
+    logFile: o.logFile,
+  });
+  try {
+    await waitUntilReady(child, {
+      timeoutMs: START_TIMEOUT_MS,
+      async check() {
+        const response = await fetch(`http://${LOOPBACK}:${o.port}/healthz`);
+        if (!response.ok) throw new Error(`/healthz answered ${response.status}`);
+      },
+    });
+  } catch (error) {
+    await child.stop();
+    throw error;
+  }
+  return child;
+}

@@ -1,0 +1,212 @@
+import { Connection } from '@temporalio/client';
+import { migrate } from '../shared/db/migrate.ts';
+import type { Party } from '../signer/client.ts';
+import { ensureAccount } from './account.ts';
+import { ensureAccountKey } from './account-key.ts';
+import { LOCAL_CHAIN, startAnvil } from './anvil.ts';
+import { startFaucet } from './faucet.ts';
+import type { DevFacts, Home } from './home.ts';
+import { LOOPBACK } from './ports.ts';
+import type { StackPorts } from './ports-of-stack.ts';
+import { startPostgres } from './postgres.ts';
+import type { Guard } from './process.ts';
+import type { Progress } from './progress.ts';
+import { requireOk, startApi, startWorker } from './services.ts';
+import { prepareKeys, signerEndpoints, startSigner } from './signers.ts';
+import { type Supervised, supervise } from './supervise.ts';
+import { registerSearchAttributes, startTemporal } from './temporal.ts';
+import { temporalBinary } from './temporal-binary.ts';
+import { deployToken } from './token.ts';
+
+const PARTIES: readonly Party[] = [1, 2, 3];
+
+/** What the starting functions share. */
+export interface StackContext {
+  env: NodeJS.ProcessEnv;
+  home: Home;
+  ports: StackPorts;
+  guard: Guard;
+  progress: Progress;
+}
+
+interface Part {
+  stop(): Promise<void>;
+}
+
+/** A stack that runs: its facts, and how to stop it in order. */
+export interface Stack {
+  facts: DevFacts;
+  stop(): Promise<void>;
+}
+
+/**
+ * Brings up everything: first what others need, side by side; then schema and account; then worker and API; then the
+ * account's key. Each part is started again when it dies. When this throws, the caller stops the guard, which stops
+ * whatever was started.
+ */
+export async function startStack(context: StackContext): Promise<Stack> {
+  const { env, home, ports, progress } = context;
+  const [database, temporal, chain, signers] = await Promise.all([
+    progress.step('Postgres', () => provideDatabase(context)),
+    progress.step('Temporal', (detail) => provideTemporal(context, detail)),
+    progress.step('local chain with test USDC', () => provideChain(context)),
+    progress.step('three signers', () => provideSigners(context)),
+  ]);
+  await progress.step('database schema', () => migrate({ databaseUrl: database.ownerUrl, log: progress.line }));
+  const before = home.readFacts();
+  const known = before && { accountId: before.account_id, apiKey: before.api_key };
+  const account = await ensureAccount({ databaseUrl: database.appUrl, known });
+
+  const serviceEnv: NodeJS.ProcessEnv = {
+    ...env,
+    PURSER_ENV: 'sandbox',
+    PURSER_PORT: String(ports.api),
+    DATABASE_URL: database.appUrl,
+    TEMPORAL_ADDRESS: temporal.address,
+    PURSER_CHAINS: env.PURSER_CHAINS ?? LOCAL_CHAIN,
+    PURSER_EXTRA_TOKENS: [`${LOCAL_CHAIN}/erc20:${chain.usdcAddress}=USDC/6`, env.PURSER_EXTRA_TOKENS]
+      .filter(Boolean)
+      .join(','),
+    PURSER_RPC_EIP155_31337: chain.rpcUrl,
+    PURSER_POLICY_KEY_FILE: signers.keys.policy.identityFile,
+    PURSER_COORDINATOR_KEY_FILE: signers.keys.coordinator.identityFile,
+    PURSER_SIGNERS: JSON.stringify(signers.endpoints),
+    PURSER_FAUCET_URL: chain.faucetUrl,
+  };
+  const [worker, api] = await Promise.all([
+    progress.step('worker', () =>
+      keep(context, 'The worker', () =>
+        startWorker(context.guard, { env: serviceEnv, logFile: log(context, 'worker') }),
+      ),
+    ),
+    progress.step('API', () =>
+      keep(context, 'The API', () =>
+        startApi(context.guard, { env: serviceEnv, logFile: log(context, 'api'), port: ports.api }),
+      ),
+    ),
+  ]);
+  await progress.step('account key, made by the three signers', async () => {
+    const { accountId } = account;
+    await ensureAccountKey({
+      temporalAddress: temporal.address,
+      namespace: env.TEMPORAL_NAMESPACE ?? 'default',
+      accountId,
+    });
+    await requireOk(`http://${LOOPBACK}:${ports.api}/readyz`);
+  });
+
+  const facts: DevFacts = {
+    base_url: `http://${LOOPBACK}:${ports.api}`,
+    api_key: account.apiKey,
+    account_id: account.accountId,
+    temporal_ui: temporal.uiUrl,
+    temporal_address: temporal.address,
+    rpc_url: chain.rpcUrl,
+    chain: LOCAL_CHAIN,
+    usdc_address: chain.usdcAddress,
+    database_url: database.appUrl,
+    signer_urls: signers.endpoints.map((signer) => signer.url),
+  };
+  home.writeFacts(facts);
+  return {
+    facts,
+    /** The askers before the asked: nobody sees a dependency go away. */
+    async stop() {
+      await api.stop();
+      await worker.stop();
+      await Promise.all(signers.parts.map((signer) => signer.stop()));
+      await temporal.stop();
+      await database.stop();
+      await chain.stop();
+    },
+  };
+}
+
+const log = ({ home }: StackContext, name: string) => home.file('logs', `${name}.log`);
+
+function keep<T extends Part & { exited: Promise<string> }>(
+  context: StackContext,
+  name: string,
+  start: () => Promise<T>,
+): Promise<Supervised<T>> {
+  return supervise(start, { name, report: context.progress.line });
+}
+
+/** The database of `DATABASE_URL` (schema changes as `DATABASE_OWNER_URL`, else the same), or one of our own. */
+async function provideDatabase(context: StackContext): Promise<Part & { appUrl: string; ownerUrl: string }> {
+  const { env, guard, home, ports } = context;
+  if (ports.postgres === undefined) {
+    const appUrl = env.DATABASE_URL!;
+    return { appUrl, ownerUrl: env.DATABASE_OWNER_URL ?? appUrl, stop: async () => {} };
+  }
+  const options = { dir: home.file('postgres'), port: ports.postgres, logFile: log(context, 'postgres') };
+  const part = await keep(context, 'Postgres', () => startPostgres(guard, options));
+  const { appUrl, ownerUrl } = part.current();
+  return { appUrl, ownerUrl, stop: part.stop };
+}
+
+/** The server of `TEMPORAL_ADDRESS`, or one of our own. */
+async function provideTemporal(
+  context: StackContext,
+  detail: (text: string) => void,
+): Promise<Part & { address: string; uiUrl: string }> {
+  const { env, guard, home, ports } = context;
+  if (ports.temporal === undefined) {
+    const address = env.TEMPORAL_ADDRESS!;
+    const connection = await Connection.connect({ address });
+    await registerSearchAttributes(connection, { namespace: env.TEMPORAL_NAMESPACE ?? 'default' });
+    await connection.close();
+    return { address, uiUrl: env.TEMPORAL_UI_URL ?? '', stop: async () => {} };
+  }
+  const binary = await temporalBinary(env, { onProgress: detail });
+  const options = {
+    binary,
+    port: ports.temporal,
+    dbFile: home.file('temporal.db'),
+    logFile: log(context, 'temporal'),
+    ...(ports.temporalUi !== undefined && { uiPort: ports.temporalUi }),
+  };
+  const part = await keep(context, 'Temporal', () => startTemporal(guard, options));
+  const { address, uiUrl = '' } = part.current();
+  return { address, uiUrl, stop: part.stop };
+}
+
+async function provideChain(
+  context: StackContext,
+): Promise<Part & { rpcUrl: string; usdcAddress: string; faucetUrl: string }> {
+  const { guard, home, ports } = context;
+  const options = { port: ports.rpc, dir: home.file('chain'), logFile: log(context, 'chain') };
+  const part = await keep(context, 'The local chain', () => startAnvil(guard, options));
+  const { rpcUrl } = part.current();
+  const token = await deployToken({ rpcUrl });
+  const faucet = await startFaucet(token);
+  return {
+    rpcUrl,
+    usdcAddress: token.address,
+    faucetUrl: faucet.url,
+    async stop() {
+      await faucet.stop();
+      await part.stop();
+    },
+  };
+}
+
+async function provideSigners(context: StackContext) {
+  const { env, guard, home, ports } = context;
+  const keys = await prepareKeys(home.file);
+  const parts = await Promise.all(
+    PARTIES.map((party) =>
+      keep(context, `Signer ${party}`, () =>
+        startSigner(guard, {
+          party,
+          port: ports.signers[party - 1]!,
+          keys,
+          dataDir: home.file('signers', String(party), 'data'),
+          logFile: log(context, `signer-${party}`),
+          env,
+        }),
+      ),
+    ),
+  );
+  return { keys, endpoints: signerEndpoints(keys, ports.signers), parts };
+}

@@ -1,0 +1,74 @@
+// npm start: brings up everything that Purser needs on one machine, says where it is, and stops it on Ctrl-C.
+import { parseArgs } from 'node:util';
+import { openHome } from './home.ts';
+import { stackPorts } from './ports-of-stack.ts';
+import { startGuard } from './process.ts';
+import { createProgress } from './progress.ts';
+import { screen } from './screen.ts';
+import { startStack } from './stack.ts';
+
+const USAGE = `Usage: npm start [-- --reset]
+
+  --reset   forget all data of this home first: database, workflows, chain, keys
+  --help    this text
+
+  PURSER_HOME (default .purser) holds all data. Ports: PURSER_PORT 8080, PURSER_TEMPORAL_PORT 7233,
+  PURSER_TEMPORAL_UI_PORT 8233, PURSER_POSTGRES_PORT 5433, PURSER_RPC_PORT 8545,
+  PURSER_SIGNER_PORTS 7101,7102,7103; 0 picks a free one. TEMPORAL_ADDRESS and DATABASE_URL
+  (with DATABASE_OWNER_URL) use servers of yours instead.
+`;
+
+/** Resolves with a reason when somebody wants us to end: a signal, or the death of whoever started us. */
+function stopRequest(): Promise<string> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => resolve(signal));
+    // dev/bootstrap.mjs holds the other end of this channel; it closes with it, also after kill -9.
+    if (process.channel) {
+      process.on('disconnect', () => resolve('the starting command is gone'));
+      process.channel.unref();
+    }
+  });
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({ options: { reset: { type: 'boolean' }, help: { type: 'boolean' } } });
+  if (values.help) return void process.stdout.write(USAGE);
+  // Nobody may read us any more (`npm start | head`); that is no reason to die without stopping the others.
+  process.stdout.on('error', () => {});
+  process.stderr.on('error', () => {});
+  const stopped = stopRequest();
+  const from = performance.now();
+  const home = openHome(process.env, { reset: values.reset ?? false });
+  const ports = await stackPorts(process.env);
+  const guard = startGuard();
+  const progress = createProgress(process.stdout);
+  try {
+    const starting = startStack({ env: process.env, home, ports, guard, progress });
+    const stack = await Promise.race([starting, stopped]);
+    if (typeof stack === 'string') {
+      // The guard stops what has come up so far; whatever the rest of the start says no longer matters.
+      starting.catch(() => {});
+      progress.line(`Stopping before everything was up (${stack}) …`);
+      return;
+    }
+    process.stdout.write(
+      screen({ facts: stack.facts, homePath: home.path, seconds: (performance.now() - from) / 1000 }),
+    );
+    progress.line(`\nStopping (${await stopped}) …`);
+    await stack.stop();
+  } finally {
+    progress.stop();
+    await guard.stop();
+    home.close();
+  }
+  process.stdout.write('Everything is stopped.\n');
+}
+
+try {
+  await main();
+  process.exit(0);
+} catch (error) {
+  const full = (error as NodeJS.ErrnoException).code === 'ENOSPC';
+  process.stderr.write(full ? `The disk is full: ${(error as Error).message}\n` : `${(error as Error).message}\n`);
+  process.exit(1);
+}
