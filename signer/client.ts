@@ -1,27 +1,28 @@
-import type { Hex } from 'viem';
-import type { SignPayload } from '../shared/domain/receipt.ts';
-import type { CoordinatorIdentity } from './identity.ts';
+import { createSignerTransport, NoAnswer, RefusedBySigner, type SignerPeer } from './call.ts';
+import { coordinateKeygen, type GeneratedKey } from './coordinate-keygen.ts';
+import { coordinateSign, type Signature, type SignRequest } from './coordinate-sign.ts';
+import { SignerFault, SignerUnavailable, SignRefused } from './errors.ts';
+import { createSignerHealthRecord } from './health.ts';
+import { type CoordinatorIdentity, parsePublicIdentity } from './identity.ts';
+import { PARTIES, type Party } from './parties.ts';
 
-export type Party = 1 | 2 | 3;
+/** One request to a signer, within a signature. */
+const SIGN_CALL_TIMEOUT_MS = 3_000;
+/** A whole signature, over all pairs that are tried. */
+const SIGN_TIMEOUT_MS = 15_000;
+/** One request of key generation: a round computes for seconds, on a busy machine for longer. */
+const KEYGEN_CALL_TIMEOUT_MS = 45_000;
+const KEYGEN_TIMEOUT_MS = 110_000;
+/** Key generations at once from this process; the rest wait. Each fills a core at every signer. */
+const KEYGENS_MAX = 1;
+const KEYGENS_WAITING_MAX = 100;
+const HEALTH_TIMEOUT_MS = 1_000;
 
 /** Where one signer listens, and its public identity (`<ed25519>.<x25519>`, base64url). */
 export interface SignerEndpoint {
   party: Party;
   url: string;
   publicKey: string;
-}
-
-/** One signature over one whole transaction. JSON-safe. */
-export interface SignRequest {
-  /** Id of the account's key. */
-  keyId: string;
-  /** Child path of the wallet, for example `m/44/60/0/0/7`. */
-  path: string;
-  /** Address of the wallet; the signature must recover to it. */
-  address: string;
-  payload: SignPayload;
-  /** Compact JWS by the policy step; see shared/receipt.ts. */
-  receipt: string;
 }
 
 export interface SignerHealth {
@@ -31,6 +32,7 @@ export interface SignerHealth {
   latencyMs: number;
 }
 
+/** The coordinator: relays between the signers, holds no share, and checks what comes out. */
 export interface SignerClient {
   /** Health of each signer; never throws. */
   health(): Promise<SignerHealth[]>;
@@ -38,23 +40,157 @@ export interface SignerClient {
    * Distributed key generation among all three. Resolves only after all three have stored and read back their sealed
    * share and agree on public key and chain code. The key id must be fresh: one that was ever used, also in an attempt
    * that failed, is refused, so take a new id for each attempt.
-   * @returns uncompressed public key (65 bytes) and BIP-32 chain code (32 bytes).
    * @throws SignerUnavailable, SignRefused (`key_exists`), SignerFault
    */
-  generateKey(p: { keyId: string; signal?: AbortSignal }): Promise<{ keyId: string; publicKey: Hex; chainCode: Hex }>;
+  generateKey(p: { keyId: string; signal?: AbortSignal }): Promise<GeneratedKey>;
   /**
    * Signs with any two of the three, and falls over to another pair when one is down or slow. Bounded in time.
-   * @returns r | s | v (65 bytes, low s, v 27 or 28) and the digest that was signed.
    * @throws SignerUnavailable, SignRefused, SignerFault
    */
-  sign(p: SignRequest): Promise<{ signature: Hex; digest: Hex }>;
+  sign(p: SignRequest): Promise<Signature>;
   /** Closes kept-alive connections. */
   close(): void;
 }
 
 export interface SignerClientOptions {
+  /** All three. */
   signers: readonly SignerEndpoint[];
   identity: CoordinatorIdentity;
+  /** One request within a signature; default 3 s. A slower signer is left out. */
+  signCallTimeoutMs?: number;
 }
 
-export declare function createSignerClient(o: SignerClientOptions): SignerClient;
+export async function createSignerClient(o: SignerClientOptions): Promise<SignerClient> {
+  const peers = await parsePeers(o.signers);
+  const now = () => new Date();
+  const transport = createSignerTransport({ identity: o.identity, now });
+  const record = createSignerHealthRecord({ now });
+  const keygens = createQueue({ runningMax: KEYGENS_MAX, waitingMax: KEYGENS_WAITING_MAX });
+  const signCallTimeoutMs = o.signCallTimeoutMs ?? SIGN_CALL_TIMEOUT_MS;
+
+  /** Looks after signers that failed, beside the work and not before it. */
+  async function probe(party: Party): Promise<void> {
+    await transport.health(peers.get(party)!, { timeoutMs: HEALTH_TIMEOUT_MS }).then(
+      () => record.succeeded(party),
+      () => record.failed(party),
+    );
+  }
+
+  async function health(): Promise<SignerHealth[]> {
+    const checks = [...peers.values()].map(async (peer): Promise<SignerHealth> => {
+      const { party } = peer;
+      const since = performance.now();
+      const latencyMs = () => Math.round(performance.now() - since);
+      try {
+        await transport.health(peer, { timeoutMs: HEALTH_TIMEOUT_MS });
+        record.succeeded(party);
+        return { party, ok: true, latencyMs: latencyMs() };
+      } catch (error) {
+        return { party, ok: false, error: (error as Error).message, latencyMs: latencyMs() };
+      }
+    });
+    return Promise.all(checks);
+  }
+
+  async function sign(request: SignRequest): Promise<Signature> {
+    for (const party of record.dueForProbe()) void probe(party);
+    const signal = AbortSignal.timeout(SIGN_TIMEOUT_MS);
+    const failures = new Map<Party, string>();
+    for (const [a, b] of record.pairs()) {
+      if (signal.aborted) break;
+      const pair = [peers.get(a)!, peers.get(b)!] as const;
+      try {
+        return await coordinateSign(transport, { pair, request, timeoutMs: signCallTimeoutMs, signal });
+      } catch (error) {
+        const failure = usableElsewhere(error);
+        if (error instanceof NoAnswer) record.failed(error.party);
+        failures.set(failure.party, failure.message);
+      }
+    }
+    throw new SignerUnavailable(`no two signers could sign: ${[...failures.values()].join('; ')}`);
+  }
+
+  async function generateKey({ keyId, signal }: { keyId: string; signal?: AbortSignal }): Promise<GeneratedKey> {
+    return keygens(async () => {
+      signal?.throwIfAborted();
+      const down = (await health()).filter(({ ok }) => !ok);
+      if (down.length > 0) {
+        const why = down.map(({ error }) => error).join('; ');
+        throw new SignerUnavailable(`a new key needs all three signers: ${why}`);
+      }
+      const timeout = AbortSignal.timeout(KEYGEN_TIMEOUT_MS);
+      const either = signal ? AbortSignal.any([signal, timeout]) : timeout;
+      const run = { peers: [...peers.values()], keyId, timeoutMs: KEYGEN_CALL_TIMEOUT_MS, signal: either };
+      return coordinateKeygen(transport, run).catch((error: unknown) => {
+        throw new SignerUnavailable(`key ${keyId} was not made: ${usableElsewhere(error).message}`, { cause: error });
+      });
+    });
+  }
+
+  return { health, generateKey, sign, close: () => transport.close() };
+}
+
+async function parsePeers(signers: readonly SignerEndpoint[]): Promise<ReadonlyMap<Party, SignerPeer>> {
+  const peers = new Map<Party, SignerPeer>();
+  for (const { party, url, publicKey } of signers) {
+    peers.set(party, { party, url, identity: await parsePublicIdentity(publicKey) });
+  }
+  if (signers.length !== PARTIES.length || PARTIES.some((party) => !peers.has(party))) {
+    throw new Error(`signers must name each of the parties ${PARTIES.join(', ')} once`);
+  }
+  return peers;
+}
+
+/**
+ * Sorts what went wrong: the payment (SignRefused) and the protocol (SignerFault) are thrown at once; what is only this
+ * signer's trouble is returned, because another pair may do better.
+ * @throws SignRefused, SignerFault, or what is none of ours
+ */
+function usableElsewhere(error: unknown): NoAnswer | RefusedBySigner {
+  if (error instanceof NoAnswer) return error;
+  if (!(error instanceof RefusedBySigner)) throw error;
+  const { code, message, party, culprit } = error;
+  switch (code) {
+    case 'receipt_expired':
+    case 'receipt_invalid':
+    case 'intent_mismatch':
+    case 'unsupported_call':
+    case 'unknown_key':
+    case 'key_exists':
+    case 'malformed':
+      throw new SignRefused({ reason: code, message, cause: error });
+    case 'bad_message':
+    case 'protocol_fault':
+    case 'oversize':
+    case 'not_found':
+      throw new SignerFault({ message: `signer ${party}: ${message}`, party: culprit, cause: error });
+    case 'busy':
+    case 'share_damaged':
+    case 'banned_pair':
+    case 'unknown_session':
+    case 'unauthenticated':
+    case 'replayed':
+    case 'internal':
+      return error;
+  }
+}
+
+/** Runs a few at a time, in order, and refuses to queue without end. */
+function createQueue(p: { runningMax: number; waitingMax: number }): <T>(run: () => Promise<T>) => Promise<T> {
+  const waiting: (() => void)[] = [];
+  let running = 0;
+  return async (run) => {
+    if (running >= p.runningMax) {
+      if (waiting.length >= p.waitingMax)
+        throw new SignerUnavailable(`${p.waitingMax} keys are waiting to be made already`);
+      await new Promise<void>((resolve) => waiting.push(resolve));
+    } else running += 1;
+    try {
+      return await run();
+    } finally {
+      const next = waiting.shift();
+      if (next) next();
+      else running -= 1;
+    }
+  };
+}

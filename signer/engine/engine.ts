@@ -70,6 +70,17 @@ export interface ThresholdEngine {
 /** Part of the additional data of every sealed share: what was written by another engine version is not opened blindly. */
 export const engineVersion = 'dkls23-secp256k1@0.6.2';
 
+/** Malformed input found on our side of the engine, in the engine's own terms. */
+function inputError(message: string): EngineError {
+  return Object.assign(new Error(message), { kind: 'input' as const, culprit: null });
+}
+
+/** True after a WebAssembly trap or a panic: nothing in this thread's engine may be used again. */
+export function isEngineBroken(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return error.name === 'RuntimeError' || ('kind' in error && error.kind === 'fatal');
+}
+
 /** Every error becomes an EngineError; one without a kind (a WebAssembly trap) is fatal. */
 export function toEngineError(error: unknown): EngineError {
   if (error instanceof Error && 'kind' in error && 'culprit' in error) return error as EngineError;
@@ -107,15 +118,16 @@ export function encodeBatch(messages: readonly Message[]): Uint8Array {
   return out;
 }
 
-/** The inverse of {@link encodeBatch}. @throws RangeError on truncated or trailing bytes */
+/** The inverse of {@link encodeBatch}. @throws EngineError `input` on truncated or trailing bytes */
 export function decodeBatch(batch: Uint8Array): Message[] {
+  if (batch.length === 0) throw inputError('batch is truncated');
   const view = new DataView(batch.buffer, batch.byteOffset, batch.byteLength);
   const messages: Message[] = [];
   let offset = 1;
   for (let left = view.getUint8(0); left > 0; left--) {
-    if (offset + HEADER_BYTES > batch.length) throw new RangeError('batch is truncated');
+    if (offset + HEADER_BYTES > batch.length) throw inputError('batch is truncated');
     const end = offset + HEADER_BYTES + view.getUint32(offset + 2, true);
-    if (end > batch.length) throw new RangeError('batch is truncated');
+    if (end > batch.length) throw inputError('batch is truncated');
     messages.push({
       from: view.getUint8(offset),
       to: view.getUint8(offset + 1),
@@ -123,6 +135,6 @@ export function decodeBatch(batch: Uint8Array): Message[] {
     });
     offset = end;
   }
-  if (offset !== batch.length) throw new RangeError('batch has trailing bytes');
+  if (offset !== batch.length) throw inputError('batch has trailing bytes');
   return messages;
 }

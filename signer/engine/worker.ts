@@ -15,7 +15,10 @@ interface Job {
 type Command = { start: true } | { step: Uint8Array } | { take: true };
 type Reply = { bytes: Uint8Array } | { fault: { kind: FaultKind; culprit: number | null; message: string } };
 
-/** One party's key generation in a thread. Any fault ends the thread, and its memory goes with it. */
+/**
+ * One party's key generation in a thread. Any fault ends the thread, and its memory goes with it. Faults of the protocol
+ * are EngineErrors; a thread that broke is an ordinary Error, because the main thread's engine is none the worse.
+ */
 export interface KeygenWorker {
   /** Batch of round 1. */
   start(): Promise<Uint8Array>;
@@ -34,15 +37,16 @@ export function startKeygenWorker(job: Job): KeygenWorker {
   });
 
   async function call(command: Command): Promise<Uint8Array> {
-    if (fatal) throw toEngineError(fatal);
+    if (fatal) throw broken(fatal);
     const { promise, resolve, reject } = Promise.withResolvers<Reply>();
-    const ended = () => reject(toEngineError(fatal ?? new Error('the key generation thread ended')));
+    const ended = () => reject(broken(fatal));
     worker.once('message', resolve).once('exit', ended);
     worker.postMessage(command);
     const reply = await promise.finally(() => worker.off('message', resolve).off('exit', ended));
     if ('bytes' in reply) return reply.bytes;
     await worker.terminate();
     const { message, ...fields } = reply.fault;
+    if (fields.kind === 'fatal') throw new Error(`the key generation thread failed: ${message}`);
     throw Object.assign(new Error(message), fields) satisfies EngineError;
   }
 
@@ -58,6 +62,10 @@ export function startKeygenWorker(job: Job): KeygenWorker {
       await worker.terminate();
     },
   };
+}
+
+function broken(cause: Error | undefined): Error {
+  return new Error(`the key generation thread ended: ${cause?.message ?? 'it was closed'}`, { cause });
 }
 
 async function serve({ build, party, threshold, parties, sessionId }: Job): Promise<void> {

@@ -1,0 +1,127 @@
+import { readFileSync } from 'node:fs';
+import { z } from 'zod';
+import type { EngineChoice } from './engine/load.ts';
+import { othersThan, PARTIES, type Party } from './parties.ts';
+
+const KEK_BYTES = 32;
+
+export interface SignerConfig {
+  party: Party;
+  host: string;
+  /** 0 takes a free port. */
+  port: number;
+  dataDir: string;
+  /** Secret, 32 bytes. */
+  kek: Uint8Array;
+  identityFile: string;
+  /** Public identities of the other two signers. */
+  peers: ReadonlyMap<Party, string>;
+  coordinatorPublicKey: string;
+  policyPublicKey: string;
+  engine: EngineChoice;
+  logLevel: string;
+}
+
+const key = '[A-Za-z0-9_-]{43}';
+const publicKey = z
+  .string('is missing; signer/init.ts prints it')
+  .regex(new RegExp(`^${key}$`), 'must be an Ed25519 public key: 43 characters of base64url');
+const identity = z.string().regex(new RegExp(`^${key}\\.${key}$`), 'must be <ed25519>.<x25519> in base64url');
+
+const schema = z.object({
+  PURSER_SIGNER_PARTY: z.enum(['1', '2', '3'], 'must be 1, 2 or 3').transform((s) => Number(s) as Party),
+  PURSER_SIGNER_HOST: z.string().min(1).default('127.0.0.1'),
+  PURSER_SIGNER_PORT: z
+    .string('is missing; it is the port to listen on')
+    .regex(/^\d{1,5}$/, 'must be a port number, 0 to 65535')
+    .transform(Number)
+    .refine((n) => n <= 65535, 'must be a port number, 0 to 65535'),
+  PURSER_SIGNER_DATA_DIR: z.string('is missing; it is where the signer keeps its shares').min(1, 'must be a directory'),
+  PURSER_SIGNER_KEK_FILE: z.string().min(1).optional(),
+  PURSER_SIGNER_KEK: z.string().min(1).optional(),
+  PURSER_SIGNER_IDENTITY_FILE: z.string('is missing; make it with signer/init.ts').min(1, 'must be a file'),
+  PURSER_SIGNER_PEERS: z
+    .string('is missing; it is a JSON object of party and public identity')
+    .transform(parseObject)
+    .pipe(
+      z.partialRecord(
+        z.enum(['1', '2', '3'], 'has a party other than 1, 2, 3'),
+        identity,
+        'must be a JSON object of party and public identity',
+      ),
+    ),
+  PURSER_COORDINATOR_PUBLIC_KEY: publicKey,
+  PURSER_POLICY_PUBLIC_KEY: publicKey,
+  PURSER_ENGINE: z.enum(['auto', 'wasm', 'native'], 'must be auto, wasm or native').default('auto'),
+  PURSER_LOG_LEVEL: z
+    .enum(
+      ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
+      'must be one of trace, debug, info, warn, error, fatal, silent',
+    )
+    .default('info'),
+});
+
+/**
+ * Reads a signer's settings from the environment.
+ * @throws Error of one sentence that names the variable and what it should be, and never repeats its value
+ */
+export function readSignerConfig(env: Record<string, string | undefined>): SignerConfig {
+  const parsed = schema.safeParse(env);
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0]!;
+    throw new Error(`${issue.path.join(' → ')} ${issue.message}`);
+  }
+  const e = parsed.data;
+  const party = e.PURSER_SIGNER_PARTY;
+  const peers = new Map<Party, string>();
+  for (const other of othersThan(party)) {
+    const peer = e.PURSER_SIGNER_PEERS[`${other}`];
+    if (!peer)
+      throw new Error(`PURSER_SIGNER_PEERS must name the other signers; ${other} of ${PARTIES.join(', ')} is missing`);
+    peers.set(other, peer);
+  }
+  return {
+    party,
+    host: e.PURSER_SIGNER_HOST,
+    port: e.PURSER_SIGNER_PORT,
+    dataDir: e.PURSER_SIGNER_DATA_DIR,
+    kek: readKek({ file: e.PURSER_SIGNER_KEK_FILE, value: e.PURSER_SIGNER_KEK }),
+    identityFile: e.PURSER_SIGNER_IDENTITY_FILE,
+    peers,
+    coordinatorPublicKey: e.PURSER_COORDINATOR_PUBLIC_KEY,
+    policyPublicKey: e.PURSER_POLICY_PUBLIC_KEY,
+    engine: e.PURSER_ENGINE,
+    logLevel: e.PURSER_LOG_LEVEL,
+  };
+}
+
+function parseObject(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function readKek(p: { file: string | undefined; value: string | undefined }): Uint8Array {
+  if ((p.file === undefined) === (p.value === undefined)) {
+    throw new Error('exactly one of PURSER_SIGNER_KEK_FILE and PURSER_SIGNER_KEK must be set');
+  }
+  const name = p.file === undefined ? 'PURSER_SIGNER_KEK' : 'PURSER_SIGNER_KEK_FILE';
+  const bytes = Buffer.from((p.value ?? readSecret(p.file!)).trim(), 'base64');
+  if (bytes.length !== KEK_BYTES) {
+    throw new Error(
+      `${name} must hold ${KEK_BYTES} bytes in base64, as signer/init.ts writes them; it holds ${bytes.length}`,
+    );
+  }
+  return bytes;
+}
+
+function readSecret(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (cause) {
+    const code = cause instanceof Error && 'code' in cause ? cause.code : cause;
+    throw new Error(`PURSER_SIGNER_KEK_FILE ${file} cannot be read (${code})`, { cause });
+  }
+}

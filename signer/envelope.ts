@@ -1,0 +1,72 @@
+import { CompactEncrypt, CompactSign, compactDecrypt, compactVerify } from 'jose';
+import { z } from 'zod';
+import type { PeerIdentity, SignerIdentity } from './identity.ts';
+import type { Party } from './parties.ts';
+import { Refusal } from './refusal.ts';
+
+const TYPE = 'purser-mpc+jws';
+
+/** Everything that a protocol message is bound to, besides its bytes. */
+export interface MessageContext {
+  /** 32 random bytes in hex, the same for all parties of a run. */
+  session: string;
+  protocol: 'keygen' | 'sign';
+  /** Counts the hops of a run from 1. */
+  round: number;
+  from: Party;
+  to: Party;
+}
+
+const headerSchema = z.object({
+  session: z.string(),
+  protocol: z.enum(['keygen', 'sign']),
+  round: z.int(),
+  from: z.int(),
+  to: z.int(),
+});
+
+/**
+ * Signs protocol bytes as `context.from` (JWS, EdDSA; the context is in the protected header), then encrypts them to
+ * `context.to` (JWE, ECDH-ES with A256GCM). The coordinator that relays the result can neither read nor change it.
+ */
+export async function sealMessage(
+  p: { own: SignerIdentity; receiver: PeerIdentity },
+  { context, body }: { context: MessageContext; body: Uint8Array },
+): Promise<string> {
+  const signed = await new CompactSign(body)
+    .setProtectedHeader({ alg: 'EdDSA', typ: TYPE, ...context })
+    .sign(p.own.signingKey);
+  return new CompactEncrypt(Buffer.from(signed, 'latin1'))
+    .setProtectedHeader({ alg: 'ECDH-ES', enc: 'A256GCM', cty: TYPE })
+    .encrypt(p.receiver.encryptionKey);
+}
+
+/**
+ * Opens what {@link sealMessage} made, and insists that it was made for exactly this place in this run.
+ * @throws Refusal `bad_message`, without a culprit: whoever relayed it may have changed or moved it
+ */
+export async function openMessage(
+  p: { own: SignerIdentity; sender: PeerIdentity },
+  { context, message }: { context: MessageContext; message: string },
+): Promise<Uint8Array> {
+  const what = `${context.protocol} message of round ${context.round} from signer ${context.from}`;
+  let header: unknown;
+  let body: Uint8Array;
+  try {
+    const algorithms = { keyManagementAlgorithms: ['ECDH-ES'], contentEncryptionAlgorithms: ['A256GCM'] };
+    const { plaintext } = await compactDecrypt(message, p.own.decryptionKey, algorithms);
+    const verified = await compactVerify(plaintext, p.sender.verificationKey, { algorithms: ['EdDSA'] });
+    header = verified.protectedHeader;
+    body = verified.payload;
+  } catch (cause) {
+    throw new Refusal('bad_message', `${what} does not decrypt and verify`, { cause });
+  }
+  const found = headerSchema.safeParse(header);
+  if (!found.success) throw new Refusal('bad_message', `${what} does not say where it belongs`);
+  for (const name of ['session', 'protocol', 'round', 'from', 'to'] as const) {
+    if (found.data[name] !== context[name]) {
+      throw new Refusal('bad_message', `${what} is for ${name} ${found.data[name]}, expected ${context[name]}`);
+    }
+  }
+  return body;
+}

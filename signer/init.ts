@@ -1,0 +1,69 @@
+// node signer/init.ts --kind signer|coordinator|policy --dir DIR
+// Makes the secrets of one process (files with mode 0600) and prints the public halves as one JSON line.
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { exportJWK, generateKeyPair } from 'jose';
+
+type Kind = 'signer' | 'coordinator' | 'policy';
+
+/** What was made: paths of secret files, and the public identity to tell the others. */
+export interface InitResult {
+  kind: Kind;
+  publicKey: string;
+  /** Holds the private key (and, of a signer, also the decryption key). */
+  identityFile: string;
+  /** Only of a signer: its key-encryption key. Keep a copy elsewhere: without it the shares are lost. */
+  kekFile?: string;
+}
+
+/** Refuses to overwrite: an identity or KEK that is replaced by mistake is a signer lost. */
+function writeSecret(file: string, text: string): string {
+  try {
+    writeFileSync(file, text, { mode: 0o600, flag: 'wx' });
+  } catch (cause) {
+    const exists = cause instanceof Error && 'code' in cause && cause.code === 'EEXIST';
+    throw new Error(exists ? `${file} exists already and is left as it is` : `${file} cannot be written: ${cause}`, {
+      cause,
+    });
+  }
+  return file;
+}
+
+async function newPrivateJwk(crv: 'Ed25519' | 'X25519'): Promise<{ kty: string; crv: string; x: string; d: string }> {
+  const alg = crv === 'Ed25519' ? 'EdDSA' : 'ECDH-ES';
+  const { privateKey } = await generateKeyPair(alg, { crv, extractable: true });
+  const { kty, x, d } = await exportJWK(privateKey);
+  return { kty: kty!, crv, x: x!, d: d! };
+}
+
+/** Makes the secrets of one process in `dir`. @throws Error when one is there already */
+export async function initSecrets({ kind, dir }: { kind: Kind; dir: string }): Promise<InitResult> {
+  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  const signing = await newPrivateJwk('Ed25519');
+  if (kind !== 'signer') {
+    const identityFile = writeSecret(join(dir, `${kind}.json`), `${JSON.stringify(signing)}\n`);
+    return { kind, publicKey: signing.x, identityFile };
+  }
+  const encryption = await newPrivateJwk('X25519');
+  const identityFile = writeSecret(join(dir, 'identity.json'), `${JSON.stringify({ signing, encryption })}\n`);
+  const kekFile = writeSecret(join(dir, 'kek'), `${randomBytes(32).toString('base64')}\n`);
+  return { kind, publicKey: `${signing.x}.${encryption.x}`, identityFile, kekFile };
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({ options: { kind: { type: 'string' }, dir: { type: 'string' } } });
+  const { kind, dir } = values;
+  if ((kind !== 'signer' && kind !== 'coordinator' && kind !== 'policy') || !dir) {
+    throw new Error('usage: node signer/init.ts --kind signer|coordinator|policy --dir DIR');
+  }
+  console.log(JSON.stringify(await initSecrets({ kind, dir })));
+}
+
+if (import.meta.main) {
+  main().catch((error: unknown) => {
+    console.error(`signer init: ${error instanceof Error ? error.message : error}`);
+    process.exit(1);
+  });
+}

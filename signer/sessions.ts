@@ -1,0 +1,91 @@
+import { Refusal } from './refusal.ts';
+
+type Kind = 'keygen' | 'sign';
+
+/** How many runs of each kind one signer has open. Key generation fills a core for seconds. */
+const OPEN_MAX = { keygen: 2, sign: 256 } as const satisfies Record<Kind, number>;
+/** How long a run may take from its first message; then it is dropped. */
+const AGE_MAX_MS = { keygen: 120_000, sign: 30_000 } as const satisfies Record<Kind, number>;
+/** Ids of ended runs that are remembered, so that none is used twice. */
+const ENDED_MAX = 20_000;
+const SWEEP_INTERVAL_MS = 5_000;
+
+/** State of one run, and how to throw it away. */
+export interface Session {
+  close(): void;
+}
+
+/** The open runs of one signer. A run is used by one request at a time, and is gone after the first error. */
+export interface SessionTable {
+  /** @throws Refusal `busy` above the limit, `bad_message` for an id that was used before */
+  open(p: { id: string; kind: Kind }): void;
+  /** Keeps the state between two requests. */
+  park(id: string, session: Session): void;
+  /** Takes the state out, so that nobody else has it. @throws Refusal `unknown_session`, `bad_message` */
+  take(id: string): Session;
+  /** Ends a run; harmless when it has ended already. */
+  end(id: string): void;
+  count(kind: Kind): number;
+  stop(): void;
+}
+
+export function createSessionTable(p: {
+  now: () => Date;
+  onExpired: (p: { id: string; kind: Kind }) => void;
+}): SessionTable {
+  const open = new Map<string, { kind: Kind; sinceMs: number; session: Session | undefined }>();
+  const ended = new Set<string>();
+
+  function end(id: string): void {
+    const entry = open.get(id);
+    if (!entry) return;
+    open.delete(id);
+    ended.add(id);
+    if (ended.size > ENDED_MAX) ended.delete(ended.values().next().value!);
+    entry.session?.close();
+  }
+  function count(kind: Kind): number {
+    let n = 0;
+    for (const entry of open.values()) if (entry.kind === kind) n++;
+    return n;
+  }
+  function sweep(): void {
+    const nowMs = p.now().getTime();
+    for (const [id, { kind, sinceMs }] of open) {
+      if (nowMs - sinceMs <= AGE_MAX_MS[kind]) continue;
+      end(id);
+      p.onExpired({ id, kind });
+    }
+  }
+  const sweeper = setInterval(sweep, SWEEP_INTERVAL_MS).unref();
+
+  return {
+    open({ id, kind }) {
+      if (open.has(id) || ended.has(id)) throw new Refusal('bad_message', `session ${id} was used before`);
+      if (count(kind) >= OPEN_MAX[kind]) {
+        throw new Refusal('busy', `${OPEN_MAX[kind]} ${kind} sessions are open already; ask again later`);
+      }
+      open.set(id, { kind, sinceMs: p.now().getTime(), session: undefined });
+    },
+    park(id, session) {
+      const entry = open.get(id);
+      if (entry) entry.session = session;
+      else session.close(); // ended while it was being worked on
+    },
+    take(id) {
+      const entry = open.get(id);
+      if (!entry)
+        throw new Refusal('unknown_session', `session ${id} is not open here: ended, expired, or before a restart`);
+      const { session } = entry;
+      if (!session) throw new Refusal('bad_message', `session ${id} is working on another message`);
+      entry.session = undefined;
+      return session;
+    },
+    end,
+    count,
+    stop() {
+      clearInterval(sweeper);
+      for (const id of [...open.keys()]) end(id);
+    },
+  };
+}
