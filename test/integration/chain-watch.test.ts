@@ -80,6 +80,15 @@ describe('the block watcher', () => {
     return rows[0]?.pid;
   };
 
+  const untilHeadIsSeen = async () => {
+    const { hash } = await world.node.getBlock();
+    const stored = 'select from chain_heads where chain = $1 and hash = $2';
+    await until(
+      async () => (await world.pool.query(stored, [world.local.chain, hash])).rowCount,
+      (seen) => seen === 1,
+    );
+  };
+
   it('confirms native and token payments with the fee of the receipt, to the last wei', async () => {
     watch();
     for (const native of [true, false]) {
@@ -184,10 +193,15 @@ describe('the block watcher', () => {
     await reopened.close();
   });
 
-  it('undoes what a reorganisation took back, sends it again, and confirms it once (F47)', async () => {
-    watch(world.adapter({ confirmations: 5 }));
+  it.each([
+    ['followed from before the payment', true],
+    ['found after a start', false],
+  ])('undoes what a reorganisation took back, sends it again, and confirms it once (F47): %s', async (_, isEarly) => {
+    if (isEarly) watch(world.adapter({ confirmations: 5 }));
     const [id] = await send({ native: true });
+    if (isEarly) await untilHeadIsSeen();
     await mine();
+    if (!isEarly) watch(world.adapter({ confirmations: 5 }));
     const included = await untilIncluded(id!);
     await mine(2);
     await world.node.request({ method: 'anvil_reorg' as never, params: [3, []] as never });
