@@ -15,8 +15,8 @@ import {
 } from '../shared/temporal.ts';
 import { transactionStart } from '../shared/transaction-start.ts';
 
-/** Longest wait for an account's key to be made; it takes some seconds. */
-const accountKeyWaitMs = 60_000;
+/** Longest wait for an account's key to be made, unless told otherwise; it takes some seconds. */
+const defaultAccountKeyWaitMs = 60_000;
 /** Longest wait for the signing worker's report. */
 const readinessWaitMs = 2_000;
 const pingWaitMs = 1_000;
@@ -40,9 +40,11 @@ export interface TemporalGateway {
 export function createTemporalGateway({
   client,
   decisionWaitMs,
+  accountKeyWaitMs = defaultAccountKeyWaitMs,
 }: {
   client: Client;
   decisionWaitMs: number;
+  accountKeyWaitMs?: number;
 }): TemporalGateway {
   const { workflow } = client;
   const within = <T>(waitMs: number, call: () => Promise<T>) => withinMs(client.connection as Connection, waitMs, call);

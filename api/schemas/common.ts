@@ -67,7 +67,7 @@ export const pageParameters = {
 /** The answer of every list. */
 export function listOf<S extends z.ZodType>(entry: S, name: string) {
   return z
-    .object({
+    .looseObject({
       data: z.array(entry).meta({ description: 'Newest first; entries of one instant by id, descending.' }),
       total: z.int().min(0).meta({ description: 'Entries on all pages together.', example: 1 }),
       has_more: z.boolean().meta({ description: 'Whether a later page has entries.', example: false }),

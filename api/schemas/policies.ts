@@ -61,11 +61,11 @@ export const listPoliciesQuery = z.strictObject({
 const policyId = z.string().meta({ description: 'Identifier, `pol_…`.', example: 'pol_01kahvd1r0fv2t5c7m4y2q8s3z' });
 
 export const policy = z
-  .object({
+  .looseObject({
     id: policyId,
     agent_id: agentId,
     type: z.enum(Object.keys(rulesSchemas) as [PolicyType, ...PolicyType[]]),
-    rules: z.union([z.object({ max_transaction_amount: z.string().meta({ example: '100' }) })]),
+    rules: z.union([z.looseObject({ max_transaction_amount: z.string().meta({ example: '100' }) })]),
     created_at: instant,
     updated_at: instant,
   })
@@ -73,4 +73,4 @@ export const policy = z
 
 export const policyList = listOf(policy, 'Policy');
 
-export const deletedPolicy = z.object({ id: policyId, deleted: z.literal(true) }).meta({ id: 'DeletedPolicy' });
+export const deletedPolicy = z.looseObject({ id: policyId, deleted: z.literal(true) }).meta({ id: 'DeletedPolicy' });

@@ -83,7 +83,7 @@ const failureCode = z.enum([
 ]);
 
 export const transaction = z
-  .object({
+  .looseObject({
     id: z.string().meta({ description: 'Identifier, `tx_…`.', example: 'tx_01kahvd1r0fv2t5c7m4y2q8s3z' }),
     hash: z.string().nullable().meta({ description: 'Hash on chain; null before it was sent.', example: null }),
     agent_id: z.string().meta({ example: 'agent_01kahvd1r0fv2t5c7m4y2q8s3z' }),

@@ -1,0 +1,80 @@
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTestApi, type TestAccount, type TestApi } from './harness.ts';
+
+interface Operation {
+  operationId: string;
+  description: string;
+  responses: Record<string, { content: { 'application/json': { examples?: Record<string, { value: unknown }> } } }>;
+}
+type Paths = Record<string, Record<string, Operation>>;
+
+const methods = ['get', 'post', 'put', 'patch', 'delete'];
+
+describe('the OpenAPI document', () => {
+  let api: TestApi;
+  let account: TestAccount;
+  let document: { openapi: string; paths: Paths };
+
+  beforeAll(async () => {
+    api = await startTestApi({ temporalAddress: '127.0.0.1:1' });
+    account = await api.account();
+    document = (await (await fetch(`${api.url}/openapi.json`)).json()) as typeof document;
+  });
+  afterAll(() => api?.stop());
+
+  it('is a valid document of OpenAPI 3.1', async () => {
+    expect(document.openapi).toMatch(/^3\.1\./);
+    expect(await new Validator().validate(structuredClone(document))).toEqual({ valid: true });
+  });
+
+  it('has exactly the methods that each of its paths has', async () => {
+    for (const [path, operations] of Object.entries(document.paths)) {
+      for (const method of methods) {
+        const { status } = await account.call(
+          method.toUpperCase(),
+          path.replace('{id}', 'x'),
+          method === 'get' ? undefined : {},
+        );
+        expect([path, method, status !== 405]).toEqual([path, method, method in operations]);
+      }
+    }
+  });
+
+  it('has every path of this version of the service', () => {
+    expect(Object.keys(document.paths).sort()).toEqual([
+      '/api/v1/agents',
+      '/api/v1/agents/{id}',
+      '/api/v1/policies',
+      '/api/v1/policies/{id}',
+      '/api/v1/transactions',
+      '/api/v1/transactions/{id}',
+    ]);
+  });
+
+  it('describes every operation, and every error status with an example', () => {
+    for (const operations of Object.values(document.paths)) {
+      for (const operation of Object.values(operations)) {
+        expect(operation.description.length).toBeGreaterThan(10);
+        const { 200: _done, ...errors } = operation.responses;
+        expect(Object.keys(errors)).toEqual(expect.arrayContaining(['400', '401', '403', '405', '429', '500', '503']));
+        for (const { content } of Object.values(errors))
+          expect(Object.keys(content['application/json'].examples ?? {})).not.toHaveLength(0);
+      }
+    }
+  });
+
+  it('is shown by a page that takes everything from here', async () => {
+    const page = await fetch(`${api.url}/docs`);
+    expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
+    const html = await page.text();
+    const links = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1]!);
+    expect(links).toHaveLength(4);
+    for (const link of links) {
+      expect(link).toMatch(/^\/docs\//);
+      expect((await fetch(api.url + link)).status).toBe(200);
+    }
+    for (const hidden of ['/docs/package.json', '/docs/..%2fpackage.json', '/docs/index.html'])
+      expect((await fetch(api.url + hidden)).status).toBe(404);
+  });
+});
