@@ -15,6 +15,8 @@ const POLL_MS = 25;
 export interface Guard {
   add(pid: number, stopSignal: NodeJS.Signals): void;
   remove(pid: number): void;
+  /** True once `stop` was called: nothing may be started any more. */
+  isStopping(): boolean;
   /** Ends the guard. Children that are still registered are stopped by it. */
   stop(): Promise<void>;
 }
@@ -48,10 +50,13 @@ export function startGuard(): Guard {
   // A guard that was killed must not take the stack with it.
   child.stdin.on('error', () => {});
   child.unref();
+  let stopping = false;
   return {
+    isStopping: () => stopping,
     add: (pid, stopSignal) => child.stdin.write(`+ ${pid} ${stopSignal}\n`),
     remove: (pid) => child.stdin.write(`- ${pid}\n`),
     async stop() {
+      stopping = true;
       child.ref();
       child.stdin.end();
       await exited;
@@ -84,6 +89,7 @@ export interface StartProcessOptions {
  */
 export async function startProcess(guard: Guard, o: StartProcessOptions): Promise<Child> {
   const { stopSignal = 'SIGTERM', stopTimeoutMs = 10_000 } = o;
+  if (guard.isStopping()) throw new ProcessFailed(`${o.name} is not started: everything is being stopped.`);
   const log = openLog(o.logFile);
   const from = fstatSync(log).size;
   const child = spawn(o.command, o.args, {

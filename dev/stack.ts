@@ -27,6 +27,8 @@ export interface StackContext {
   ports: StackPorts;
   guard: Guard;
   progress: Progress;
+  /** Says that everything ends: nothing is started again. */
+  signal: AbortSignal;
 }
 
 interface Part {
@@ -129,7 +131,7 @@ function keep<T extends Part & { exited: Promise<string> }>(
   name: string,
   start: () => Promise<T>,
 ): Promise<Supervised<T>> {
-  return supervise(start, { name, report: context.progress.line });
+  return supervise(start, { name, report: context.progress.line, signal: context.signal });
 }
 
 /** The database of `DATABASE_URL` (schema changes as `DATABASE_OWNER_URL`, else the same), or one of our own. */

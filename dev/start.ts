@@ -42,8 +42,9 @@ async function main(): Promise<void> {
   const ports = await stackPorts(process.env);
   const guard = startGuard();
   const progress = createProgress(process.stdout);
+  const ending = new AbortController();
   try {
-    const starting = startStack({ env: process.env, home, ports, guard, progress });
+    const starting = startStack({ env: process.env, home, ports, guard, progress, signal: ending.signal });
     const stack = await Promise.race([starting, stopped]);
     if (typeof stack === 'string') {
       // The guard stops what has come up so far; whatever the rest of the start says no longer matters.
@@ -57,6 +58,7 @@ async function main(): Promise<void> {
     progress.line(`\nStopping (${await stopped}) …`);
     await stack.stop();
   } finally {
+    ending.abort();
     progress.stop();
     await guard.stop();
     home.close();

@@ -20,14 +20,15 @@ export interface Supervised<T extends Runnable> {
 
 /**
  * Starts a part and keeps it running: each unexpected end is reported in one sentence, and after a pause that grows from
- * half a second to 30 seconds it is started again. The first start is the caller's: its failure is thrown.
+ * half a second to 30 seconds it is started again, until `signal` says that everything ends. The first start is the caller's: its failure is thrown.
  */
 export async function supervise<T extends Runnable>(
   start: () => Promise<T>,
-  o: { name: string; report: (sentence: string) => void },
+  o: { name: string; report: (sentence: string) => void; signal: AbortSignal },
 ): Promise<Supervised<T>> {
   let current = await start();
-  const end = new AbortController();
+  const own = new AbortController();
+  const end = { signal: AbortSignal.any([own.signal, o.signal]) };
   const watch = async () => {
     let pauseMs = FIRST_PAUSE_MS;
     for (;;) {
@@ -58,7 +59,7 @@ export async function supervise<T extends Runnable>(
   return {
     current: () => current,
     async stop() {
-      end.abort();
+      own.abort();
       await current.stop();
       await watching;
       // A start that was under way when we were told to stop has made a new one.
