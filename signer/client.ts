@@ -6,10 +6,15 @@ import { createSignerHealthRecord } from './health.ts';
 import { type CoordinatorIdentity, parsePublicIdentity } from './identity.ts';
 import { PARTIES, type Party } from './parties.ts';
 
+export type { Party };
+
 /** One request to a signer, within a signature. */
-const SIGN_CALL_TIMEOUT_MS = 3_000;
-/** A whole signature, over all pairs that are tried. */
-const SIGN_TIMEOUT_MS = 15_000;
+const SIGN_CALL_TIMEOUT_MS = 5_000;
+/** A whole signature, over all pairs that are tried, from when its turn has come. */
+const SIGN_TIMEOUT_MS = 20_000;
+/** Signatures at once from this process. They compute; more at once only makes each of them look late. */
+const SIGNS_MAX = 8;
+const SIGNS_WAITING_MAX = 1_000;
 /** One request of key generation: a round computes for seconds, on a busy machine for longer. */
 const KEYGEN_CALL_TIMEOUT_MS = 45_000;
 const KEYGEN_TIMEOUT_MS = 110_000;
@@ -56,20 +61,33 @@ export interface SignerClientOptions {
   /** All three. */
   signers: readonly SignerEndpoint[];
   identity: CoordinatorIdentity;
-  /** One request within a signature; default 3 s. A slower signer is left out. */
+  /** One request within a signature; default 5 s. A slower signer is left out. */
   signCallTimeoutMs?: number;
 }
 
-export async function createSignerClient(o: SignerClientOptions): Promise<SignerClient> {
-  const peers = await parsePeers(o.signers);
+/** @throws Error unless each party is named once */
+export function createSignerClient(o: SignerClientOptions): SignerClient {
+  if (
+    o.signers
+      .map(({ party }) => party)
+      .toSorted()
+      .join() !== PARTIES.join()
+  ) {
+    throw new Error(`signers must name each of the parties ${PARTIES.join(', ')} once`);
+  }
+  const peersReady = parsePeers(o.signers);
+  // A bad identity is reported by the first call; here it only must not count as unhandled.
+  peersReady.catch(() => undefined);
   const now = () => new Date();
   const transport = createSignerTransport({ identity: o.identity, now });
   const record = createSignerHealthRecord({ now });
   const keygens = createQueue({ runningMax: KEYGENS_MAX, waitingMax: KEYGENS_WAITING_MAX });
+  const signs = createQueue({ runningMax: SIGNS_MAX, waitingMax: SIGNS_WAITING_MAX });
   const signCallTimeoutMs = o.signCallTimeoutMs ?? SIGN_CALL_TIMEOUT_MS;
 
   /** Looks after signers that failed, beside the work and not before it. */
   async function probe(party: Party): Promise<void> {
+    const peers = await peersReady;
     await transport.health(peers.get(party)!, { timeoutMs: HEALTH_TIMEOUT_MS }).then(
       () => record.succeeded(party),
       () => record.failed(party),
@@ -77,6 +95,7 @@ export async function createSignerClient(o: SignerClientOptions): Promise<Signer
   }
 
   async function health(): Promise<SignerHealth[]> {
+    const peers = await peersReady;
     const checks = [...peers.values()].map(async (peer): Promise<SignerHealth> => {
       const { party } = peer;
       const since = performance.now();
@@ -92,7 +111,8 @@ export async function createSignerClient(o: SignerClientOptions): Promise<Signer
     return Promise.all(checks);
   }
 
-  async function sign(request: SignRequest): Promise<Signature> {
+  async function signByAnyPair(request: SignRequest): Promise<Signature> {
+    const peers = await peersReady;
     for (const party of record.dueForProbe()) void probe(party);
     const signal = AbortSignal.timeout(SIGN_TIMEOUT_MS);
     const failures = new Map<Party, string>();
@@ -113,6 +133,7 @@ export async function createSignerClient(o: SignerClientOptions): Promise<Signer
   async function generateKey({ keyId, signal }: { keyId: string; signal?: AbortSignal }): Promise<GeneratedKey> {
     return keygens(async () => {
       signal?.throwIfAborted();
+      const peers = await peersReady;
       const down = (await health()).filter(({ ok }) => !ok);
       if (down.length > 0) {
         const why = down.map(({ error }) => error).join('; ');
@@ -127,16 +148,18 @@ export async function createSignerClient(o: SignerClientOptions): Promise<Signer
     });
   }
 
-  return { health, generateKey, sign, close: () => transport.close() };
+  return {
+    health,
+    generateKey,
+    sign: (request) => signs(() => signByAnyPair(request)),
+    close: () => transport.close(),
+  };
 }
 
 async function parsePeers(signers: readonly SignerEndpoint[]): Promise<ReadonlyMap<Party, SignerPeer>> {
   const peers = new Map<Party, SignerPeer>();
   for (const { party, url, publicKey } of signers) {
     peers.set(party, { party, url, identity: await parsePublicIdentity(publicKey) });
-  }
-  if (signers.length !== PARTIES.length || PARTIES.some((party) => !peers.has(party))) {
-    throw new Error(`signers must name each of the parties ${PARTIES.join(', ')} once`);
   }
   return peers;
 }
@@ -182,7 +205,7 @@ function createQueue(p: { runningMax: number; waitingMax: number }): <T>(run: ()
   return async (run) => {
     if (running >= p.runningMax) {
       if (waiting.length >= p.waitingMax)
-        throw new SignerUnavailable(`${p.waitingMax} keys are waiting to be made already`);
+        throw new SignerUnavailable(`${p.waitingMax} requests are waiting for the signers already`);
       await new Promise<void>((resolve) => waiting.push(resolve));
     } else running += 1;
     try {

@@ -3,8 +3,7 @@ import type { Hex } from 'viem';
 import { NoAnswer, type SignerPeer, type SignerTransport } from './call.ts';
 import { tellAbort } from './coordinate-sign.ts';
 import { SignerFault } from './errors.ts';
-import { KEYGEN_ROUNDS } from './keygen.ts';
-import type { Party } from './parties.ts';
+import { KEYGEN_ROUNDS, type Party } from './parties.ts';
 
 /** A commit that got no answer is sent again: it may have arrived, and repeating it changes nothing. */
 const COMMIT_ATTEMPTS_MAX = 3;

@@ -6,13 +6,10 @@ import { decodeBatch, encodeBatch, type Message } from './engine/engine.ts';
 import { type KeygenWorker, startKeygenWorker } from './engine/worker.ts';
 import { openMessage, sealMessage } from './envelope.ts';
 import { rethrowEngineFault } from './fault.ts';
-import { othersThan, PARTIES, type Party, THRESHOLD } from './parties.ts';
+import { KEYGEN_ROUNDS, othersThan, PARTIES, type Party, THRESHOLD } from './parties.ts';
 import { Refusal } from './refusal.ts';
 import type { Session } from './sessions.ts';
 import { parseShare } from './shares.ts';
-
-/** Four rounds; the last compares what everybody broadcast, the public key and the chain code. */
-export const KEYGEN_ROUNDS = 4;
 
 const keyId = z.string().regex(/^[A-Za-z0-9_-]{1,128}$/, 'must be 1 to 128 characters of A-Z a-z 0-9 _ -');
 const party = z.literal(PARTIES);

@@ -117,10 +117,14 @@ async function readBody(req: IncomingMessage): Promise<Buffer> {
   if (Number(req.headers['content-length'] ?? 0) > BODY_BYTES_MAX) throw tooLarge();
   const chunks: Buffer[] = [];
   let length = 0;
-  for await (const chunk of req.iterator({ destroyOnReturn: false })) {
-    length += chunk.length;
-    if (length > BODY_BYTES_MAX) throw tooLarge();
-    chunks.push(chunk);
+  try {
+    for await (const chunk of req.iterator({ destroyOnReturn: false })) {
+      length += chunk.length;
+      if (length > BODY_BYTES_MAX) throw tooLarge();
+      chunks.push(chunk);
+    }
+  } catch (cause) {
+    throw cause instanceof Refusal ? cause : new Refusal('malformed', 'the body did not arrive whole', { cause });
   }
   return Buffer.concat(chunks, length);
 }
