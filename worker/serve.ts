@@ -55,7 +55,7 @@ async function serveWallet({ config, connection, client, logger, pool }: ServeDe
 
 async function serveSigning({ config, connection }: ServeDependencies): Promise<Served> {
   const identity = await loadCoordinatorIdentity(config.coordinatorKeyFile!);
-  const signer = createSignerClient({ signers: config.signers!, identity });
+  const signer = await createSignerClient({ signers: config.signers!, identity });
   const { namespace } = config.temporal;
   const worker = await createSigningWorker({ connection, namespace, activities: createSigningActivities({ signer }) });
   return { worker, stop: async () => signer.close() };

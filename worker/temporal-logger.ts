@@ -6,8 +6,8 @@ const levels = { TRACE: 'trace', DEBUG: 'debug', INFO: 'info', WARN: 'warn', ERR
 /** Lets the SDK write into the process's own log. */
 export function createTemporalLogger(logger: Logger): TemporalLogger {
   const write = (level: LogLevel, message: string, meta?: LogMetadata) => {
-    // Search attributes and the like are the SDK's own business; of an error only its words are kept.
-    const { error, ...rest } = meta ?? {};
+    // Task tokens say nothing to a reader; of an error only its words are kept.
+    const { error, taskToken: _, ...rest } = meta ?? {};
     logger[levels[level]]({ ...rest, ...(error === undefined ? {} : { error: String(error) }) }, message);
   };
   return {
