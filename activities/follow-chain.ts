@@ -35,6 +35,9 @@ export interface FollowerDependencies {
   readonly logger: Logger;
 }
 
+/** What is remembered of a block. */
+type Seen = Pick<Block, 'number' | 'hash'>;
+
 /** Follows one chain from its head, and notes what becomes of the open attempts. */
 export interface Follower {
   /** Does what there is to do now. @returns `idle` when no payment waits; the chain was not asked anything then */
@@ -48,7 +51,7 @@ export interface Follower {
 export function createFollower({ db, adapter, wake, logger }: FollowerDependencies): Follower {
   const { id: chain, confirmations } = adapter.chain;
   /** The newest blocks that were read, oldest first, each the parent of the next; empty after a start or a sleep. */
-  let trail: Block[] = [];
+  let trail: Seen[] = [];
   let receiptRounds = 0;
 
   return {
@@ -82,7 +85,7 @@ export function createFollower({ db, adapter, wake, logger }: FollowerDependenci
   }
 
   /** The blocks between the two and the head itself, as far as each is the child of the one before. */
-  async function blocksAfter(last: Block, head: Block): Promise<Block[]> {
+  async function blocksAfter(last: Seen, head: Block): Promise<Block[]> {
     const numbers = Array.from({ length: Math.max(head.number - last.number - 1, 0) }, (_, i) => last.number + 1 + i);
     const found = [...(numbers.length > 0 ? await adapter.blocks({ numbers }) : []), head];
     if (head.number <= last.number) return [];
@@ -115,10 +118,7 @@ export function createFollower({ db, adapter, wake, logger }: FollowerDependenci
   }
 
   function remember(blocks: readonly Block[]): void {
-    // The hashes of their transactions have been looked up and are not needed any more.
-    trail = [...trail, ...blocks.map((block) => ({ ...block, transactionHashes: [] }))].slice(
-      -(confirmations + spareTrail),
-    );
+    trail = [...trail, ...blocks.map(({ number, hash }) => ({ number, hash }))].slice(-(confirmations + spareTrail));
   }
 
   /** Goes back to the last block that is still part of the chain, and undoes what was noted above it. */
@@ -158,8 +158,9 @@ export function createFollower({ db, adapter, wake, logger }: FollowerDependenci
       after = last.hash;
     }
     for (const id of await listUnsettled(db, { chain, limit: finalBatch })) wake(id);
-    trail = [];
-    remember([head]);
+    trail = [{ number: head.number - 1, hash: head.parentHash }];
+    // The head counts as read only when its receipts are there as well: they may come later than it did.
+    await read([head], head);
   }
 
   async function finalise(head: Block): Promise<void> {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createBroadcast } from '../../activities/broadcast.ts';
 import { createCheckChain } from '../../activities/check-chain.ts';
+import { recordFinality, recordInclusion } from '../../activities/record-inclusion.ts';
 import { markSigning } from '../../shared/db/transactions.ts';
 import {
   type ChainWorld,
@@ -131,6 +132,23 @@ describe('broadcast and checking the chain', () => {
     expect(await world.adapter().knows({ hash })).toBe(true);
     await mine();
     expect(await checkChain(id)).toEqual({ state: 'final' });
+  });
+
+  it('makes nothing final whose block is not part of the chain (F47)', async () => {
+    const { id, raw, hash } = await signed();
+    await activities().broadcast({ transactionId: id, raw, hash });
+    await mine();
+    const adapter = world.adapter();
+    const deps = { db: world.pool, adapter };
+    const [inclusion] = await adapter.inclusions({ hashes: [hash] });
+    const headNumber = inclusion!.blockNumber;
+    const stale = { ...inclusion!, blockHash: `0x${'11'.repeat(32)}` };
+    await recordInclusion(deps, { headNumber, inclusions: [stale] });
+    const due = await world.attempts(id);
+    const result = await recordFinality(deps, { headNumber, due, knownHashes: new Map() });
+    expect(result).toMatchObject({ settled: [], orphaned: [{ hash }] });
+    expect(await world.attempts(id)).toMatchObject([{ final_at: null }]);
+    expect(await activities().checkChain(id)).toEqual({ state: 'final' });
   });
 
   it('waits for fee money that is missing, and goes on once it is there (F12)', async () => {

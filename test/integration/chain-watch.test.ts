@@ -133,6 +133,34 @@ describe('the block watcher', () => {
     await world.node.setCode({ address, bytecode: bytecode! });
   });
 
+  it.each([
+    ['while it follows', true],
+    ['just after a start', false],
+  ])('waits for a receipt that comes later than its block (F29): %s', async (_, isEarly) => {
+    let [isHidden, asked] = [true, 0];
+    const real = world.adapter();
+    const late: ChainAdapter = {
+      ...real,
+      async inclusions(p) {
+        asked += p.hashes.length;
+        return isHidden ? [] : real.inclusions(p);
+      },
+    };
+    if (isEarly) watch(late);
+    const [id] = await send({ native: true });
+    if (isEarly) await untilHeadIsSeen();
+    await mine();
+    if (!isEarly) watch(late);
+    await until(
+      async () => asked,
+      (seen) => seen >= 4,
+    );
+    expect(await attempt(id!)).toMatchObject({ block_number: null });
+    expect(await world.transaction(id!)).toMatchObject({ status: 'pending' });
+    isHidden = false;
+    await untilFinal([id!]);
+  });
+
   it('asks the chain nothing while no payment waits', async () => {
     const proxy = await startProxy(world.local.rpcUrl);
     watch(world.adapter({ urls: [proxy.url] }));
