@@ -13,12 +13,13 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: 'unit', include: ['test/unit/**/*.test.ts'], testTimeout: 20_000 },
+        test: { name: 'unit', sequence: { groupOrder: 0 }, include: ['test/unit/**/*.test.ts'], testTimeout: 20_000 },
       },
       {
         extends: true,
         test: {
           name: 'integration',
+          sequence: { groupOrder: 1 },
           include: ['test/integration/**/*.test.ts', 'test/replay/**/*.test.ts'],
           globalSetup: ['test/support/global-setup.ts'],
           testTimeout: 60_000,
@@ -29,6 +30,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'e2e',
+          // After the others: timings of a whole stack mean nothing beside them.
+          sequence: { groupOrder: 2 },
           include: ['test/e2e/**/*.test.ts'],
           globalSetup: ['test/support/global-setup.ts'],
           testTimeout: 180_000,

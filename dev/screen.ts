@@ -4,7 +4,8 @@ import type { DevFacts } from './home.ts';
 /** Where everything is, and one line to paste. */
 export function screen(o: { facts: DevFacts; homePath: string; seconds: number }): string {
   const { facts } = o;
-  const home = relative(process.cwd(), o.homePath) || '.';
+  const inside = relative(process.cwd(), o.homePath);
+  const home = inside === '' || inside.startsWith('..') ? o.homePath : inside;
   const rows: [string, string][] = [
     ['API', `${facts.base_url}/api/v1`],
     ['API reference', `${facts.base_url}/docs`],

@@ -1,0 +1,160 @@
+import { execFileSync } from 'node:child_process';
+import { chmodSync, mkdtempSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { createPublicClient, http, parseEther } from 'viem';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type DevStack, nothingLeft, npmStart, processesOf } from '../support/dev-stack.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const STOP_TIMEOUT_MS = 60_000;
+const LONGEST_SECOND_START_S = 15;
+
+describe('npm start in a fresh clone', () => {
+  let dir: string;
+  let clone: string;
+  let home: string;
+  let first: { apiKey: string; agentId: string; address: `0x${string}` };
+
+  beforeAll(() => {
+    dir = mkdtempSync(join(tmpdir(), 'purser-start-'));
+    chmodSync(dir, 0o711);
+    clone = join(dir, 'purser');
+    home = join(dir, 'home');
+    execFileSync('git', ['clone', '--quiet', root, clone]);
+    // The packages are the same; installing them again would take a minute.
+    symlinkSync(join(root, 'node_modules'), join(clone, 'node_modules'));
+  });
+  afterAll(async () => {
+    for (const { pid } of processesOf(home)) process.kill(pid, 'SIGKILL');
+    await nothingLeft(home, { timeoutMs: STOP_TIMEOUT_MS });
+    rmSync(dir, { recursive: true, force: true });
+  });
+
+  const start = (o: { args?: string[]; env?: NodeJS.ProcessEnv } = {}) =>
+    npmStart({ cwd: clone, home, ...o, env: { PURSER_CACHE_DIR: join(root, '.cache'), ...o.env } });
+  /** Runs the line that the screen shows, in a shell, as a reader does. */
+  const paste = (stack: DevStack) => {
+    const line = stack
+      .output()
+      .split('\n')
+      .find((text) => text.includes('curl '));
+    return JSON.parse(execFileSync('bash', ['-c', line ?? 'false'], { encoding: 'utf8' })) as {
+      id: string;
+      wallet: { address: `0x${string}` };
+    };
+  };
+  const balance = (stack: DevStack, address: `0x${string}`) =>
+    createPublicClient({ transport: http(stack.facts().rpc_url) }).getBalance({ address });
+  const startSeconds = (stack: DevStack) => Number(/is running \(([\d.]+) s\)/.exec(stack.output())?.[1]);
+  const find = (pattern: RegExp) => processesOf(home).filter(({ command }) => pattern.test(command));
+
+  it('brings everything up, says where it is, and its example works', async () => {
+    const stack = start();
+    await stack.says('Ctrl-C stops everything');
+    const facts = stack.facts();
+    expect(facts).toEqual({
+      base_url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+      api_key: expect.stringMatching(/^purser_test_/),
+      account_id: expect.stringMatching(/^acct_/),
+      temporal_ui: expect.stringMatching(/^http:/),
+      temporal_address: expect.stringMatching(/^127\.0\.0\.1:\d+$/),
+      rpc_url: expect.stringMatching(/^http:/),
+      chain: 'eip155:31337',
+      usdc_address: expect.stringMatching(/^0x[0-9a-fA-F]{40}$/),
+      database_url: expect.stringMatching(/^postgresql:\/\/purser_app:/),
+      signer_urls: [expect.stringMatching(/^http:/), expect.stringMatching(/^http:/), expect.stringMatching(/^http:/)],
+    });
+    expect(statSync(join(home, 'dev.json')).mode & 0o777).toBe(0o600);
+    for (const url of [facts.temporal_ui, `${facts.base_url}/docs`, `${facts.base_url}/readyz`]) {
+      expect((await fetch(url)).status, url).toBe(200);
+    }
+    const agent = paste(stack);
+    first = { apiKey: facts.api_key, agentId: agent.id, address: agent.wallet.address };
+    expect(await balance(stack, first.address)).toBe(parseEther('10'));
+
+    const second = start();
+    expect(await second.exitCode).toBe(1);
+    expect(second.output()).toContain(`Purser runs already with the data in ${home}`);
+    const reset = start({ args: ['--reset'] });
+    expect(await reset.exitCode).toBe(1);
+    expect(reset.output()).toContain('Purser runs already');
+
+    expect(find(/./).length).toBeGreaterThan(8);
+    stack.signalJob('SIGINT');
+    expect(await stack.exitCode).toBe(0);
+    expect(stack.output()).toContain('Everything is stopped.');
+    await nothingLeft(home, { timeoutMs: 1_000 });
+  });
+
+  it('keeps the data on a second start, which is quick, and restarts what dies', async () => {
+    const stack = start();
+    await stack.says('Ctrl-C stops everything');
+    expect(startSeconds(stack)).toBeLessThan(LONGEST_SECOND_START_S);
+    expect(stack.facts().api_key).toBe(first.apiKey);
+    expect(await balance(stack, first.address)).toBe(parseEther('10'));
+    const headers = { 'X-API-Key': first.apiKey };
+    const answer = await fetch(`${stack.facts().base_url}/api/v1/agents/${first.agentId}`, { headers });
+    expect(answer.status).toBe(200);
+
+    for (const [pattern, name] of [
+      [/worker\/main\.ts/, 'The worker'],
+      [/bin\/postgres -D/, 'Postgres'],
+    ] as const) {
+      process.kill(find(pattern)[0]!.pid, 'SIGKILL');
+      await stack.says(`${name} stopped unexpectedly (SIGKILL)`);
+      await stack.says(`${name} runs again`);
+    }
+    stack.signalJob('SIGTERM');
+    await stack.exitCode;
+    await nothingLeft(home, { timeoutMs: 1_000 });
+  });
+
+  it.each([
+    ['the stack itself', /dev\/start\.ts/],
+    ['the command that started it', /dev\/bootstrap\.mjs/],
+    ['npm', /^npm start/],
+  ])('leaves no orphan after kill -9 of %s', async (_, pattern) => {
+    const stack = start();
+    await stack.says('Ctrl-C stops everything');
+    const victims = find(pattern);
+    expect(victims.length).toBeGreaterThan(0);
+    // The script's command line contains the other's name; the youngest process is the one that is meant.
+    process.kill(pattern.test('npm start') ? stack.pid : Math.max(...victims.map(({ pid }) => pid)), 'SIGKILL');
+    await stack.exitCode;
+    await nothingLeft(home, { timeoutMs: STOP_TIMEOUT_MS });
+  });
+
+  it('stops in the middle of a start without leaving anything', async () => {
+    const stack = start();
+    await stack.says('Postgres');
+    stack.signalJob('SIGINT');
+    await stack.exitCode;
+    await nothingLeft(home, { timeoutMs: 1_000 });
+  });
+
+  it('names a busy port, its purpose and the variable', async () => {
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as { port: number };
+    const stack = start({ env: { PURSER_RPC_PORT: String(port) } });
+    expect(await stack.exitCode).toBe(1);
+    expect(stack.output()).toContain(
+      `Port ${port} (the local chain's RPC) is in use by another program; stop that program or set PURSER_RPC_PORT to another port (0 picks a free one).`,
+    );
+    server.close();
+    await nothingLeft(home, { timeoutMs: 1_000 });
+  });
+
+  it('begins anew with --reset', async () => {
+    const stack = start({ args: ['--reset'] });
+    await stack.says('Ctrl-C stops everything');
+    expect(stack.facts().api_key).not.toBe(first.apiKey);
+    expect(await balance(stack, first.address)).toBe(0n);
+    stack.signalJob('SIGINT');
+    await stack.exitCode;
+    await nothingLeft(home, { timeoutMs: 1_000 });
+  });
+});
