@@ -176,5 +176,7 @@ function lastLine(path: string, from: number): string {
     .toString('utf8')
     .split('\n')
     .filter((line) => line.trim() !== '');
-  return `${lines.at(-1) ?? ''} (see ${path})`;
+  // An error with its stack names itself first; other programs end with what matters.
+  const words = lines.findLast((line) => /^\S*Error\b.*:/.test(line)) ?? lines.at(-1) ?? '';
+  return `${words.trim()} (see ${path})`;
 }
