@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import getPort from 'get-port';
 import type { CryptoKey } from 'jose';
 import { importReceiptKey } from '../../shared/receipt.ts';
 import type { SignerEndpoint } from '../../signer/client.ts';
@@ -81,7 +80,10 @@ export async function startSigners(
     for (const stream of [child.stdout!, child.stderr!]) {
       createInterface({ input: stream }).on('line', (line) => {
         output += `${line}\n`;
-        if (line.includes('signer is ready')) ready.resolve();
+        if (!line.includes('signer is ready')) return;
+        // A free port at first; the same one after a restart, as the coordinator expects.
+        made.get(party)!.port = JSON.parse(line).port;
+        ready.resolve();
       });
     }
     child.once('exit', (code) => ready.reject(new Error(`signer ${party} ended with ${code}:\n${output}`)));
@@ -126,5 +128,5 @@ export async function startSigners(
 
 async function prepare(home: string, party: Party) {
   const dir = join(home, `signer-${party}`);
-  return { dir, port: await getPort(), ...(await initSecrets({ kind: 'signer', dir })) };
+  return { dir, port: 0, ...(await initSecrets({ kind: 'signer', dir })) };
 }
