@@ -1,5 +1,11 @@
 import { z } from 'zod';
-import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponsesObject } from 'zod-openapi';
+import {
+  createDocument,
+  type ZodOpenApiObject,
+  type ZodOpenApiOperationObject,
+  type ZodOpenApiOverrideContext,
+  type ZodOpenApiResponsesObject,
+} from 'zod-openapi';
 import { type ErrorCode, errorCodes, PurserError } from '../shared/errors.ts';
 import type { Endpoint } from './endpoint.ts';
 import { renderError } from './render/error.ts';
@@ -88,7 +94,7 @@ export function createOpenApiDocument({ endpoints, version }: { endpoints: reado
     const path = `/api/v1${endpoint.path}`;
     paths[path] = { ...paths[path], [endpoint.method]: operation(endpoint) };
   }
-  return createDocument({
+  const description: ZodOpenApiObject = {
     openapi: '3.1.0',
     info: {
       title: 'Purser',
@@ -115,7 +121,13 @@ export function createOpenApiDocument({ endpoints, version }: { endpoints: reado
         },
       },
     },
-  });
+  };
+  return createDocument(description, { override: leaveAnswersOpen });
+}
+
+/** Within a version members may be added to answers, so that a client must not refuse those it does not know. */
+function leaveAnswersOpen({ jsonSchema, io }: ZodOpenApiOverrideContext): void {
+  if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
 }
 
 function operation(endpoint: Endpoint): ZodOpenApiOperationObject {

@@ -54,12 +54,12 @@ export const listAgentsQuery = z.strictObject({
 });
 
 export const agent = z
-  .looseObject({
+  .object({
     id: z.string().meta({ description: 'Identifier, `agent_…`.', example: 'agent_01kahvd1r0fv2t5c7m4y2q8s3z' }),
     agent_name: z.string().meta({ example: 'research-agent' }),
     agent_description: z.string().nullable().meta({ example: 'Buys data sets for the research team.' }),
     wallet: z
-      .looseObject({
+      .object({
         address: z.string().meta({
           description: 'Where the agent receives and pays from; for EVM the same on every EVM chain.',
           example: '0x7E5F4552091A69125d5DfCb7b8C2659029395Bdf',

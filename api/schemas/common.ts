@@ -48,8 +48,7 @@ function integerParameter({ description, fallback, max }: { description: string;
       description,
       override: ({ jsonSchema }: ZodOpenApiOverrideMetaContext) => {
         for (const key of Object.keys(jsonSchema)) delete jsonSchema[key as keyof typeof jsonSchema];
-        Object.assign(jsonSchema, { type: 'integer', minimum: 1, default: fallback, description });
-        if (max !== largestPage) jsonSchema.maximum = max;
+        Object.assign(jsonSchema, { type: 'integer', minimum: 1, maximum: max, default: fallback, description });
       },
     });
 }
@@ -67,7 +66,7 @@ export const pageParameters = {
 /** The answer of every list. */
 export function listOf<S extends z.ZodType>(entry: S, name: string) {
   return z
-    .looseObject({
+    .object({
       data: z.array(entry).meta({ description: 'Newest first; entries of one instant by id, descending.' }),
       total: z.int().min(0).meta({ description: 'Entries on all pages together.', example: 1 }),
       has_more: z.boolean().meta({ description: 'Whether a later page has entries.', example: false }),

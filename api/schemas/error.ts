@@ -6,7 +6,7 @@ const types = [...new Set(Object.values(errorCodes).map((entry) => entry.type))]
 
 /** The error object. */
 export const errorObject = z
-  .looseObject({
+  .object({
     code: z.enum(codes).meta({ description: 'What went wrong, for programs.', example: 'invalid_request' }),
     type: z
       .enum(types as [string, ...string[]])

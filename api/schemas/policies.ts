@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { canonicalDecimal, isDecimal, maxAmountLength } from '../../shared/domain/money.ts';
 import type { PolicyType } from '../../shared/domain/policy/types.ts';
 import { faultOf, instant, listOf, pageParameters } from './common.ts';
-import { decimalPattern } from './transactions.ts';
+import { amountPattern } from './transactions.ts';
 
 /** A limit in units of the token that is sent; answered in canonical form. */
 const limit = z
@@ -21,7 +21,7 @@ const limit = z
   .meta({
     description: 'Decimal string, more than zero, in units of the token that is sent. `amount <= limit` passes.',
     example: '100',
-    pattern: decimalPattern,
+    pattern: amountPattern,
     maxLength: maxAmountLength,
   })
   .transform(canonicalDecimal);
@@ -61,11 +61,11 @@ export const listPoliciesQuery = z.strictObject({
 const policyId = z.string().meta({ description: 'Identifier, `pol_…`.', example: 'pol_01kahvd1r0fv2t5c7m4y2q8s3z' });
 
 export const policy = z
-  .looseObject({
+  .object({
     id: policyId,
     agent_id: agentId,
     type: z.enum(Object.keys(rulesSchemas) as [PolicyType, ...PolicyType[]]),
-    rules: z.union([z.looseObject({ max_transaction_amount: z.string().meta({ example: '100' }) })]),
+    rules: z.union([z.object({ max_transaction_amount: z.string().meta({ example: '100' }) })]),
     created_at: instant,
     updated_at: instant,
   })
@@ -73,4 +73,4 @@ export const policy = z
 
 export const policyList = listOf(policy, 'Policy');
 
-export const deletedPolicy = z.looseObject({ id: policyId, deleted: z.literal(true) }).meta({ id: 'DeletedPolicy' });
+export const deletedPolicy = z.object({ id: policyId, deleted: z.literal(true) }).meta({ id: 'DeletedPolicy' });

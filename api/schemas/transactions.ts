@@ -2,51 +2,63 @@ import { z } from 'zod';
 import { isDecimal, maxAmountLength } from '../../shared/domain/money.ts';
 import { chainId, faultOf, instant, listOf, optional, pageParameters, text } from './common.ts';
 
-/** A positive or zero plain decimal; whether it fits a token is judged where the token is known. */
-export const decimalPattern = '^(0|[1-9]\\d*)(\\.\\d+)?$';
+/** A plain decimal of more than zero; whether it fits a token is judged where the token is known. */
+export const amountPattern = '^(?!0(\\.0+)?$)(0|[1-9]\\d*)(\\.\\d+)?$';
 
-export const createTransactionBody = z.strictObject({
-  agent_id: z.string().meta({ description: 'Agent whose wallet pays.', example: 'agent_01kahvd1r0fv2t5c7m4y2q8s3z' }),
-  direction: z.literal('outbound').meta({ example: 'outbound' }),
-  type: z.literal('transfer').meta({ example: 'transfer' }),
-  from_address: optional(
-    z.string().meta({
-      description: "The agent's wallet address, if you want it checked. Any other is refused.",
-      example: '0x7E5F4552091A69125d5DfCb7b8C2659029395Bdf',
-    }),
-  ),
-  to_address: z.string().meta({
-    description:
-      'Recipient. On EVM chains 0x and 40 hexadecimal digits; mixed case must be a right EIP-55 checksum. Neither the zero address nor the contract of the token.',
-    example: '0x2B5AD5c4795c026514f8317c7a215E218DcCD6cF',
-  }),
-  amount: z
-    .string()
-    .refine(
-      isDecimal,
-      faultOf(
-        'invalid_amount',
-        'must be a plain decimal string such as "12.5": no sign, exponent, spaces or leading zeros.',
-      ),
-    )
-    .meta({
+export const createTransactionBody = z
+  .strictObject({
+    agent_id: z.string().meta({ description: 'Agent whose wallet pays.', example: 'agent_01kahvd1r0fv2t5c7m4y2q8s3z' }),
+    direction: z.literal('outbound').meta({ example: 'outbound' }),
+    type: z.literal('transfer').meta({ example: 'transfer' }),
+    from_address: optional(
+      z.string().meta({
+        description: "The agent's wallet address, if you want it checked. Any other is refused.",
+        example: '0x7E5F4552091A69125d5DfCb7b8C2659029395Bdf',
+      }),
+    ),
+    to_address: z.string().meta({
       description:
-        'Decimal string, more than zero, with at most as many fraction digits as the token has. Nothing is rounded.',
-      example: '12.5',
-      pattern: decimalPattern,
-      maxLength: maxAmountLength,
+        'Recipient. On EVM chains 0x and 40 hexadecimal digits; mixed case must be a right EIP-55 checksum. Neither the zero address nor the contract of the token.',
+      example: '0x2B5AD5c4795c026514f8317c7a215E218DcCD6cF',
     }),
-  token: z.string().meta({ description: 'Symbol, in any case.', example: 'USDC' }),
-  chain: chainId,
-  memo: optional(
-    text({
-      maxLength: 512,
-      multiline: true,
-      description: 'A note for yourself. It does not go on chain.',
-      example: 'Invoice 1042',
-    }),
-  ),
-});
+    amount: z
+      .string()
+      .refine(
+        isDecimal,
+        faultOf(
+          'invalid_amount',
+          'must be a plain decimal string such as "12.5": no sign, exponent, spaces or leading zeros.',
+        ),
+      )
+      .meta({
+        description:
+          'Decimal string, more than zero, with at most as many fraction digits as the token has. Nothing is rounded.',
+        example: '12.5',
+        pattern: amountPattern,
+        maxLength: maxAmountLength,
+      }),
+    token: z.string().meta({ description: 'Symbol, in any case.', example: 'USDC' }),
+    chain: chainId,
+    memo: optional(
+      text({
+        maxLength: 512,
+        multiline: true,
+        description: 'A note for yourself. It does not go on chain.',
+        example: 'Invoice 1042',
+      }),
+    ),
+  })
+  .meta({
+    example: {
+      agent_id: 'agent_01kahvd1r0fv2t5c7m4y2q8s3z',
+      direction: 'outbound',
+      type: 'transfer',
+      to_address: '0x2B5AD5c4795c026514f8317c7a215E218DcCD6cF',
+      amount: '12.5',
+      token: 'USDC',
+      chain: 'eip155:31337',
+    },
+  });
 export type CreateTransactionBody = z.output<typeof createTransactionBody>;
 
 const status = z.enum(['pending', 'confirmed', 'failed']);
@@ -83,7 +95,7 @@ const failureCode = z.enum([
 ]);
 
 export const transaction = z
-  .looseObject({
+  .object({
     id: z.string().meta({ description: 'Identifier, `tx_…`.', example: 'tx_01kahvd1r0fv2t5c7m4y2q8s3z' }),
     hash: z.string().nullable().meta({ description: 'Hash on chain; null before it was sent.', example: null }),
     agent_id: z.string().meta({ example: 'agent_01kahvd1r0fv2t5c7m4y2q8s3z' }),

@@ -34,6 +34,7 @@ export interface TestAccount {
 export interface TestApi {
   readonly url: string;
   readonly pool: Pool;
+  readonly databaseUrl: string;
   readonly registry: Registry;
   /** An account with an API key, and by default with a key of its own for wallets. */
   account(options?: { withKey?: boolean }): Promise<TestAccount>;
@@ -63,6 +64,7 @@ export async function startTestApi({
   return {
     url: server.url,
     pool,
+    databaseUrl: database.url,
     registry,
     account: (options) => createTestAccount({ pool, url: server.url, ...options }),
     async stop() {
