@@ -1,0 +1,86 @@
+import fc from 'fast-check';
+import { encodeFunctionData, erc20Abi, type Hex } from 'viem';
+import { describe, expect, it } from 'vitest';
+import type { EvmTransaction, PaymentIntent } from '../../../shared/domain/receipt.ts';
+import { checkIntent } from '../../../signer/check-intent.ts';
+import { Refusal } from '../../../signer/refusal.ts';
+
+const address = fc.bigInt({ min: 1n, max: 2n ** 160n - 1n }).map((n): Hex => `0x${n.toString(16).padStart(40, '0')}`);
+const amount = fc.bigInt({ min: 0n, max: 2n ** 256n - 1n });
+const chainId = fc.integer({ min: 1, max: 2 ** 31 });
+const wei = fc.bigInt({ min: 0n, max: 2n ** 100n });
+
+const payment = fc
+  .record({
+    asset: fc.option(address, { nil: 'native' as const }),
+    to: address,
+    amount,
+    chainId,
+    gas: wei,
+    maxFee: wei,
+  })
+  .map((p): { tx: EvmTransaction; intent: PaymentIntent } => {
+    const token = p.asset !== 'native';
+    const transfer = { abi: erc20Abi, functionName: 'transfer', args: [p.to, p.amount] } as const;
+    return {
+      tx: {
+        chainId: p.chainId,
+        nonce: 0,
+        to: token ? (p.asset as Hex) : p.to,
+        valueWei: token ? '0' : `${p.amount}`,
+        data: token ? encodeFunctionData(transfer) : '0x',
+        gas: `${p.gas}`,
+        maxFeePerGasWei: `${p.maxFee}`,
+        maxPriorityFeePerGasWei: '0',
+      },
+      intent: {
+        chain: `eip155:${p.chainId}`,
+        asset: p.asset,
+        to: p.to,
+        amount_minor: `${p.amount}`,
+        max_fee_minor: `${p.gas * p.maxFee}`,
+      },
+    };
+  });
+
+describe('what a transaction does against what its receipt allows', () => {
+  it('agrees for every payment made from its own intent, up to the very fee ceiling', () => {
+    fc.assert(fc.property(payment, ({ tx, intent }) => checkIntent(intent, tx)));
+  });
+
+  it('never agrees when recipient, asset, amount or chain differ', () => {
+    const differing = fc.tuple(payment, payment, fc.constantFrom('chain', 'asset', 'to', 'amount_minor' as const));
+    fc.assert(
+      fc.property(differing, ([one, other, field]) => {
+        fc.pre(one.intent[field as 'chain'] !== other.intent[field as 'chain']);
+        const bent = { ...one.intent, [field]: other.intent[field as 'chain'] };
+        expect(() => checkIntent(bent, one.tx)).toThrow(Refusal);
+      }),
+    );
+  });
+
+  it('never agrees one wei above the fee ceiling', () => {
+    fc.assert(
+      fc.property(payment, ({ tx, intent }) => {
+        fc.pre(BigInt(intent.max_fee_minor) > 0n);
+        const lower = { ...intent, max_fee_minor: `${BigInt(intent.max_fee_minor) - 1n}` };
+        expect(() => checkIntent(lower, tx)).toThrow(/above the receipt's ceiling/);
+      }),
+    );
+  });
+
+  it('never agrees with call data of which a single byte was changed, added or removed', () => {
+    const token = payment.filter(({ tx }) => tx.data !== '0x');
+    fc.assert(
+      fc.property(token, fc.nat({ max: 67 }), fc.integer({ min: 1, max: 255 }), ({ tx, intent }, at, xor) => {
+        const bytes = Buffer.from(tx.data.slice(2), 'hex');
+        const changed = Buffer.from(bytes);
+        changed[at]! ^= xor;
+        for (const data of [changed, Buffer.concat([bytes, Buffer.of(xor)]), bytes.subarray(0, at)]) {
+          const bent: EvmTransaction = { ...tx, data: `0x${data.toString('hex')}` };
+          expect(() => checkIntent(intent, bent)).toThrow(Refusal);
+        }
+      }),
+    );
+  });
+});
