@@ -1,0 +1,74 @@
+// npm run bench: brings up a stack of its own, measures it beside its floors, prints a table, and stops everything.
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { loadavg } from 'node:os';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { createProgress } from '../dev/progress.ts';
+import type { EngineChoice } from '../signer/engine/load.ts';
+import { fullPlan, measure, quickPlan } from './measure.ts';
+import { createReport, type Report } from './report.ts';
+import { renderTable } from './table.ts';
+import { withStack } from './with-stack.ts';
+
+const USAGE = `Usage: npm run bench [-- --quick]
+
+  --quick   a tenth of the samples: does it work, and about where are we
+  --help    this text
+
+  Leave the machine alone meanwhile: two cores are shared by everything that is measured. Data and ports are the
+  measurement's own; other settings (PURSER_ENGINE, PURSER_MAX_IN_FLIGHT …) are taken from the environment.
+`;
+const results = fileURLToPath(new URL('./results/', import.meta.url));
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({ options: { quick: { type: 'boolean' }, help: { type: 'boolean' } } });
+  if (values.help) return void process.stdout.write(USAGE);
+  const quick = values.quick ?? false;
+  const ending = new AbortController();
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => ending.abort(new Stopped(name)));
+  // dev/bootstrap.mjs holds the other end of this channel; it closes with it, also after kill -9.
+  if (process.channel) {
+    process.on('disconnect', () => ending.abort(new Stopped('the starting command is gone')));
+    process.channel.unref();
+  }
+  const progress = createProgress(process.stdout);
+  const { signal } = ending;
+  const engine = (process.env.PURSER_ENGINE ?? 'auto') as EngineChoice;
+  const loadBefore = loadavg()[0]!;
+  const date = new Date();
+  try {
+    const measured = await withStack({ env: process.env, progress, signal }, (stack) =>
+      measure(stack, { plan: quick ? quickPlan : fullPlan, engine, progress, signal }),
+    );
+    const report = createReport(measured, { date, quick, loadBefore });
+    progress.line(`\n${renderTable(report)}`);
+    progress.line(`Written to ${relative(process.cwd(), store(report))}.`);
+  } finally {
+    progress.stop();
+  }
+}
+
+/** Somebody wants us to end; no failure. */
+class Stopped extends Error {
+  override name = 'Stopped';
+}
+
+function store(report: Report): string {
+  mkdirSync(results, { recursive: true });
+  const file = join(results, `${report.date.replaceAll(':', '-')}.json`);
+  writeFileSync(file, `${JSON.stringify(report, null, 2)}\n`);
+  return file;
+}
+
+try {
+  await main();
+  process.exit(0);
+} catch (error) {
+  if (error instanceof Stopped) {
+    process.stderr.write(`Stopped before the measurement was complete (${error.message}). Everything is stopped.\n`);
+    process.exit(130);
+  }
+  process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
+  process.exit(1);
+}

@@ -1,0 +1,80 @@
+import type { Report } from './report.ts';
+
+type Row = readonly [first: string, ...figures: string[]];
+
+const oneDigit = (value: number) => value.toFixed(1);
+
+/** A report for a reader: one table, all columns aligned. */
+export function renderTable(report: Report): string {
+  const { machine, load } = report;
+  const rows: (Row | undefined)[] = [
+    ['one at a time, ms', 'n', 'p50', 'p95'],
+    ...Object.entries(report.durations).map(
+      ([name, { n, p50, p95 }]): Row => [name, String(n), oneDigit(p50), oneDigit(p95)],
+    ),
+    undefined,
+    ['20 in parallel, USDC', 'n', 'seconds', 'per s'],
+    ...Object.entries(report.throughput).map(
+      ([name, { done, seconds, perSecond }]): Row => [name, String(done), oneDigit(seconds), oneDigit(perSecond)],
+    ),
+    undefined,
+    ['process', 'MB idle', 'MB peak', 'CPU ms/payment'],
+    ...processRows(report),
+    undefined,
+    ['ratio of p50', 'value', 'aim', ''],
+    ...report.ratios.map(
+      ({ name, value, aim, isMet }): Row => [
+        name,
+        value.toFixed(2),
+        aim === undefined ? '' : `≤ ${aim}`,
+        aim === undefined ? '' : isMet ? 'met' : 'MISSED',
+      ],
+    ),
+  ];
+  return [
+    `${machine.cores} × ${machine.cpu}, Node ${machine.node}, engine ${machine.engine}, load ${oneDigit(load.before)} → ${oneDigit(load.after)}`,
+    ...(report.quick ? ['A quick run: too few samples to compare with another one.'] : []),
+    '',
+    ...align(rows),
+    '',
+    'decision: the answer of the POST. hash: hash and signed bytes are stored (announced by Postgres); they are sent next.',
+    'confirmed: GET /transactions/{id}, asked every 5 ms, says so. The client runs on the same machine.',
+    '',
+  ].join('\n');
+}
+
+function processRows({ memory, cpuMsPerPayment }: Report): Row[] {
+  const parts = Object.entries(memory);
+  if (parts.length === 0) return [['not on this system: it needs /proc', 'n/a', 'n/a', 'n/a']];
+  const row = (name: string, idle: number, peak: number, cpu: number): Row => [
+    name,
+    idle.toFixed(0),
+    peak.toFixed(0),
+    oneDigit(cpu),
+  ];
+  const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+  return [
+    ...parts.map(([name, { rssMb, peakMb }]) => row(name, rssMb, peakMb, cpuMsPerPayment[name] ?? 0)),
+    row(
+      'together',
+      sum(parts.map(([, { rssMb }]) => rssMb)),
+      sum(parts.map(([, { peakMb }]) => peakMb)),
+      sum(Object.values(cpuMsPerPayment)),
+    ),
+  ];
+}
+
+/** The first column to the left, the others to the right; undefined is an empty line. */
+function align(rows: readonly (Row | undefined)[]): string[] {
+  const widths: number[] = [];
+  for (const row of rows)
+    row?.forEach((cell, column) => {
+      widths[column] = Math.max(widths[column] ?? 0, cell.length);
+    });
+  return rows.map((row) =>
+    (row ?? [])
+      .map((cell, column) => (column === 0 ? cell.padEnd(widths[0]!) : cell.padStart(widths[column]!)))
+      .join('  ')
+      .trimEnd(),
+  );
+}
