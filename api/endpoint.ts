@@ -10,7 +10,7 @@ import { validate } from './validate.ts';
 export type Method = 'get' | 'post' | 'put' | 'delete';
 
 /** What a handler gets; everything in it has been validated. */
-export interface Call<Found, Query, Body> {
+interface Call<Found, Query, Body> {
   readonly caller: Caller;
   /** What the path names. */
   readonly found: Found;

@@ -29,7 +29,7 @@ const statusDescriptions: Readonly<Record<number, string>> = {
   405: 'The path does not have this method. `Allow` lists those it has.',
   429: 'Too many requests. Wait the seconds of `Retry-After`.',
   500: 'A fault of ours. Tell the operator the `request_id`.',
-  503: 'Something that we depend on is down and nothing was stored. Wait the seconds of `Retry-After`.',
+  503: 'Something that we depend on is down. Wait the seconds of `Retry-After`.',
 };
 
 const exampleMessages: Readonly<Record<ErrorCode, string>> = {
@@ -47,7 +47,8 @@ const exampleMessages: Readonly<Record<ErrorCode, string>> = {
   method_not_allowed: 'This path has GET, HEAD, POST only.',
   rate_limit_exceeded: 'Too many requests. Retry after 12 seconds.',
   server_error: 'Something failed on our side. Tell the operator the request_id.',
-  service_unavailable: 'The database cannot be reached. Nothing was stored; try again.',
+  service_unavailable:
+    'The database cannot be reached. Try again; if this was to change something, look first whether it did.',
 };
 
 const denial = {

@@ -3,7 +3,7 @@ import { createScanner } from 'jsonc-parser';
 import { PurserError } from '../shared/errors.ts';
 
 /** Largest body that is read, in bytes as sent. */
-export const maxBodyBytes = 256 * 1024;
+const maxBodyBytes = 256 * 1024;
 /** Deepest nesting of objects and arrays; requests of ours need three. */
 const maxDepth = 32;
 

@@ -26,10 +26,14 @@ function toPurserError(error: unknown): PurserError {
   if (error instanceof URIError)
     return new PurserError('invalid_request', 'The path is not valid percent-encoded UTF-8.', { cause: error });
   if (isConnectionError(error))
-    return new PurserError('service_unavailable', 'The database cannot be reached. Nothing was stored; try again.', {
-      retryAfterSeconds,
-      cause: error,
-    });
+    return new PurserError(
+      'service_unavailable',
+      'The database cannot be reached. Try again; if this was to change something, look first whether it did.',
+      {
+        retryAfterSeconds,
+        cause: error,
+      },
+    );
   return new PurserError('server_error', 'Something failed on our side. Tell the operator the request_id.', {
     cause: error,
   });

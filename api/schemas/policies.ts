@@ -33,7 +33,7 @@ const spendingLimitRules = z.strictObject({ max_transaction_amount: limit }).met
 });
 
 /** The closed table of what can be written: rules by type. */
-export const rulesSchemas = { spending_limit: spendingLimitRules } satisfies Record<PolicyType, z.ZodObject>;
+const rulesSchemas = { spending_limit: spendingLimitRules } satisfies Record<PolicyType, z.ZodObject>;
 
 const agentId = z
   .string()

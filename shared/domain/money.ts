@@ -26,7 +26,7 @@ export function parseAmount(amount: string, decimals: number): bigint | AmountFa
 }
 
 /** The same, where zero is allowed (limits, thresholds, balances). */
-export function parseLimit(amount: string, decimals: number): bigint | AmountFault {
+function parseLimit(amount: string, decimals: number): bigint | AmountFault {
   if (!isDecimal(amount)) return 'not_decimal';
   const [whole = '0', fraction = ''] = amount.split('.');
   const digits = fraction.replace(/0+$/, '');

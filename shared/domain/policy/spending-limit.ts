@@ -2,7 +2,7 @@ import { compareDecimals, formatAmount, isDecimal } from '../money.ts';
 import type { PolicyContext, StoredPolicy, Violation } from './types.ts';
 
 /** Rules of type `spending_limit`, as on the wire. Amounts are in units of the token that is sent. */
-export interface SpendingLimitRules {
+interface SpendingLimitRules {
   /** Highest amount of one payment; `amount <= limit` passes. */
   readonly max_transaction_amount: string;
 }

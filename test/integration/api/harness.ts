@@ -18,7 +18,7 @@ import { createTestDatabase } from '../../support/database.ts';
 export const usdcContract = '0x5FbDB2315678afecb367f032d93F642f64180aa3';
 export const recipient = '0x2B5AD5c4795c026514f8317c7a215E218DcCD6cF';
 
-export interface Answer {
+interface Answer {
   readonly status: number;
   readonly headers: Headers;
   // biome-ignore lint/suspicious/noExplicitAny: answers are looked at freely, member by member, by assertions
