@@ -30,7 +30,7 @@ export interface SignerEndpoint {
   publicKey: string;
 }
 
-export interface SignerHealth {
+interface SignerHealth {
   party: Party;
   ok: boolean;
   error?: string;

@@ -6,7 +6,7 @@ import type { SignerStore, StoredShare } from './store.ts';
 const ACCOUNT_SHARES_MAX = 32;
 const CHILD_SHARES_MAX = 128;
 
-export interface LoadedShare {
+interface LoadedShare {
   share: KeyShare;
   epoch: number;
 }

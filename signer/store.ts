@@ -5,7 +5,7 @@ import type { KeyEncryption } from './kek.ts';
 import { Refusal } from './refusal.ts';
 
 /** First epoch of every key; a refresh counts on. */
-export const FIRST_EPOCH = 1;
+const FIRST_EPOCH = 1;
 
 /**
  * One signer's memory. A share is one row for each key and epoch. The signing log can only be added to: the database

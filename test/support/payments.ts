@@ -36,7 +36,7 @@ export function tokenTransfer(changes: Partial<EvmTransaction> = {}): EvmTransac
 }
 
 /** A receipt for that payment; `exp` one minute from now. */
-export function receiptFor(
+function receiptFor(
   key: TestKey,
   p: { path: string; intent?: Partial<PolicyReceipt['intent']> },
 ): PolicyReceipt {
