@@ -27,7 +27,7 @@ interface Group {
 }
 
 /** True where the figures below can be had. */
-export const canReadProcesses = process.platform === 'linux';
+const canReadProcesses = process.platform === 'linux';
 
 /** Memory by part, in the order of start; `signer 1` and so on one by one. Empty but on Linux. */
 export function readMemory(): Map<string, Memory> {
