@@ -17,6 +17,7 @@ export interface DevStack {
   facts(): DevFacts;
   /** Signals all processes of the job at once, as Ctrl-C in a terminal does. */
   signalJob(signal: NodeJS.Signals): void;
+  /** Of npm; null when it ended by the signal, as it does when the whole job is signalled. */
   exitCode: Promise<number | null>;
 }
 
@@ -46,12 +47,10 @@ export function npmStart(o: { cwd: string; home: string; args?: string[]; env?: 
     });
   }
   let ended = false;
-  const exitCode = new Promise<number | null>((resolve) => {
-    child.once('close', (code) => {
-      ended = true;
-      resolve(code);
-    });
+  child.once('close', () => {
+    ended = true;
   });
+  const exitCode = new Promise<number | null>((resolve) => child.once('exit', resolve));
   const pid = child.pid!;
   return {
     pid,
