@@ -9,6 +9,7 @@ import {
   longestWaiting,
   markSigning,
   markWaiting,
+  storeDenial,
   type TransactionRow,
 } from '../shared/db/transactions.ts';
 import type { PaymentIntent, SignPayload } from '../shared/domain/receipt.ts';
@@ -61,6 +62,7 @@ export function createAllot({ pool, clock, policyKey, maxInFlight }: AllotDepend
       const decision = await judge(db, row, clock());
       if (agent.status !== 'active' || decision.outcome === 'deny') {
         await releaseSlot(db, { transactionId });
+        if (decision.outcome === 'deny') await storeDenial(db, { id: row.id, decision });
         const failure = agent.status === 'active' ? denialFailure(decision) : inactiveFailure(row);
         await failTransaction(db, { id: row.id, ...failure });
         const wake = await longestWaiting(db, { walletId: row.wallet_id, chain: row.chain });

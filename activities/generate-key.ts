@@ -1,6 +1,7 @@
-import { cancellationSignal, heartbeat } from '@temporalio/activity';
+import { cancellationSignal } from '@temporalio/activity';
 import { newId } from '../shared/ids.ts';
 import type { SignerClient } from '../signer/client.ts';
+import { withHeartbeat } from './with-heartbeat.ts';
 
 /** Public halves of a key whose three shares are stored. */
 export interface GeneratedKey {
@@ -9,16 +10,9 @@ export interface GeneratedKey {
   readonly chainCode: string;
 }
 
-const heartbeatMs = 2_000;
-
 /** Has the three signers make a key together. Each attempt makes another one; an unfinished one is never used. */
 export function createGenerateKey({ signer }: { signer: SignerClient }) {
   return async function generateKey(): Promise<GeneratedKey> {
-    const beat = setInterval(heartbeat, heartbeatMs);
-    try {
-      return await signer.generateKey({ keyId: newId('ckey'), signal: cancellationSignal() });
-    } finally {
-      clearInterval(beat);
-    }
+    return withHeartbeat(() => signer.generateKey({ keyId: newId('ckey'), signal: cancellationSignal() }));
   };
 }

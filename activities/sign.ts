@@ -3,6 +3,7 @@ import { assemble } from '../shared/chain/evm/assemble.ts';
 import type { SignerClient } from '../signer/client.ts';
 import { SignerFault, SignRefused } from '../signer/errors.ts';
 import type { Allotment } from './allot.ts';
+import { withHeartbeat } from './with-heartbeat.ts';
 
 export interface Signed {
   /** Signed bytes, ready to be sent. */
@@ -19,7 +20,7 @@ export interface Signed {
 export function createSign({ signer }: { signer: SignerClient }) {
   return async function sign(allotment: Allotment): Promise<Signed> {
     try {
-      const { signature } = await signer.sign(allotment);
+      const { signature } = await withHeartbeat(() => signer.sign(allotment));
       return assemble({ transaction: allotment.payload.transaction, signature });
     } catch (error) {
       if (error instanceof SignRefused)

@@ -13,6 +13,8 @@ export function transactionStart(row: TransactionRow) {
   return {
     workflowId: row.id,
     taskQueue: queues.wallet,
+    // When a worker dies in the middle of a step that is SQL only, another one takes over after this long.
+    workflowTaskTimeout: '5s' as const,
     workflowIdReusePolicy: 'ALLOW_DUPLICATE_FAILED_ONLY' as const,
     args: [input] as [TransactionInput],
     typedSearchAttributes: new TypedSearchAttributes([

@@ -32,9 +32,11 @@ export interface ServeDependencies {
   readonly logger: Logger;
   /** The process's one pool; only queues that use the database ask for it. */
   readonly pool: () => Pool;
+  /** Stands around every activity; crash tests end the process in it. */
+  readonly wrap: <A extends object>(activities: A) => A;
 }
 
-/** How each queue is put together from the configuration. Activities are built apart, so that tests can wrap them. */
+/** How each queue is put together from the configuration. */
 export const serve: Readonly<Record<QueueName, (deps: ServeDependencies) => Promise<Served>>> = {
   wallet: serveWallet,
   'wallet-signing': serveSigning,
@@ -44,29 +46,31 @@ export const serve: Readonly<Record<QueueName, (deps: ServeDependencies) => Prom
 const clock = () => new Date();
 const nothing = async () => {};
 
-async function serveWallet({ config, connection, client, logger, pool }: ServeDependencies): Promise<Served> {
+async function serveWallet({ config, connection, client, logger, pool, wrap }: ServeDependencies): Promise<Served> {
   const policyKey = await importReceiptKey(readFileSync(config.policyKeyFile!, 'utf8'));
   const { maxInFlight, spareKeys, workflowBundle: codePath } = config;
-  const activities = createWalletActivities({ pool: pool(), client, clock, logger, policyKey, maxInFlight, spareKeys });
+  const deps = { pool: pool(), client, clock, logger, policyKey, maxInFlight, spareKeys };
+  const activities = wrap(createWalletActivities(deps));
   const workflowBundle = codePath ? { codePath } : await makeWorkflowBundle();
   const { namespace } = config.temporal;
   return { worker: await createWalletWorker({ connection, namespace, activities, workflowBundle }), stop: nothing };
 }
 
-async function serveSigning({ config, connection }: ServeDependencies): Promise<Served> {
+async function serveSigning({ config, connection, wrap }: ServeDependencies): Promise<Served> {
   const identity = await loadCoordinatorIdentity(config.coordinatorKeyFile!);
   const signer = await createSignerClient({ signers: config.signers!, identity });
   const { namespace } = config.temporal;
-  const worker = await createSigningWorker({ connection, namespace, activities: createSigningActivities({ signer }) });
+  const activities = wrap(createSigningActivities({ signer }));
+  const worker = await createSigningWorker({ connection, namespace, activities });
   return { worker, stop: async () => signer.close() };
 }
 
-async function serveChain({ config, connection, client, logger, pool }: ServeDependencies): Promise<Served> {
+async function serveChain({ config, connection, client, logger, pool, wrap }: ServeDependencies): Promise<Served> {
   const adapters = createRegistry(config.registry).chains.map((chain) =>
     createEvmAdapter({ chain, urls: config.rpc[chain.id]!, maxFeePerGasCeilingWei: config.maxFeePerGasWei[chain.id] }),
   );
   const chains = new Map(adapters.map((adapter) => [adapter.chain.id, adapter]));
-  const activities = createChainActivities({ pool: pool(), chains, clock });
+  const activities = wrap(createChainActivities({ pool: pool(), chains, clock }));
   const { namespace } = config.temporal;
   const worker = await createChainWorker({ connection, namespace, activities });
   const wake = (transactionId: string) => client.workflow.getHandle(transactionId).signal(messageNames.chainState);

@@ -16,9 +16,10 @@ import {
 } from '@temporalio/workflow';
 import type { Allotment, AllotResult } from '../activities/allot.ts';
 import type { ChainActivities } from '../activities/chain.ts';
+import type { Signed } from '../activities/sign.ts';
 import type { SigningActivities } from '../activities/signing.ts';
 import type { WalletActivities } from '../activities/wallet.ts';
-import { describeStage, nextWatchMs, type Stage } from '../shared/domain/transaction.ts';
+import { describeStage, doubtfulWatchMs, nextWatchMs, type Stage, usualWatchMs } from '../shared/domain/transaction.ts';
 import {
   messageNames,
   type PolicyDecision,
@@ -39,19 +40,16 @@ const { evaluatePolicy, allot, settle, fail } = proxyLocalActivities<WalletActiv
   startToCloseTimeout: '2s',
   retry: { initialInterval: '100ms', maximumInterval: '5s' },
 });
-const { prepare, checkChain } = proxyActivities<ChainActivities>({
+// The timeout is also how long a dead worker's step waits to be repeated; an endpoint is given up after 4 s.
+const { prepare, broadcast, checkChain } = proxyActivities<ChainActivities>({
   taskQueue: queues.chain,
-  startToCloseTimeout: '15s',
-  retry: { initialInterval: '250ms', maximumInterval: '5s' },
-});
-const { broadcast } = proxyActivities<ChainActivities>({
-  taskQueue: queues.chain,
-  startToCloseTimeout: '15s',
+  startToCloseTimeout: '10s',
   retry: { initialInterval: '250ms', maximumInterval: '5s' },
 });
 const { sign } = proxyActivities<SigningActivities>({
   taskQueue: queues.signing,
-  startToCloseTimeout: '15s',
+  startToCloseTimeout: '25s',
+  heartbeatTimeout: '5s',
   retry: { initialInterval: '250ms', maximumInterval: '5s' },
 });
 
@@ -71,6 +69,7 @@ export async function transaction({ transactionId }: TransactionInput): Promise<
   let prepared = false;
   let chainHint = false;
   let slotHint = false;
+  let firstLookMs = doubtfulWatchMs;
   setHandler(policyDecision, async () => {
     await condition(() => decision !== undefined);
     if (decision?.outcome === 'allowed')
@@ -125,8 +124,7 @@ export async function transaction({ transactionId }: TransactionInput): Promise<
         from = 'sign';
         continue;
       }
-      show('broadcast');
-      await broadcast({ transactionId, ...signed });
+      firstLookMs = await send(signed);
       return undefined;
     }
   }
@@ -165,9 +163,24 @@ export async function transaction({ transactionId }: TransactionInput): Promise<
     }
   }
 
+  /** Stores and sends the signed bytes. @returns how long to wait for news before asking the chain */
+  async function send(signed: Signed): Promise<number> {
+    show('broadcast');
+    try {
+      const { outcome } = await broadcast({ transactionId, ...signed });
+      return outcome === 'sent' ? usualWatchMs : doubtfulWatchMs;
+    } catch (error) {
+      const cause = error instanceof ActivityFailure ? error.cause : undefined;
+      if (!(cause instanceof ApplicationFailure) || cause.type !== 'BroadcastRefused') throw error;
+      // Signed bytes may still be mined one day, so the payment has not failed: it is sent again with each look.
+      log.error('no node takes the signed bytes', { transactionId, reason: cause.message });
+      return doubtfulWatchMs;
+    }
+  }
+
   /** Waits for the watcher, and asks the chain itself when nothing was heard for long. */
   async function watch(): Promise<'confirmed' | 'failed'> {
-    for (let quietMs = nextWatchMs(0); ; ) {
+    for (let quietMs = firstLookMs; ; ) {
       show('watch');
       const state = await settle(transactionId);
       if (state.state === 'ended') return end(state);

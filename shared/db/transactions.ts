@@ -107,15 +107,16 @@ export async function lockTransaction(db: Queryable, { id }: { id: string }): Pr
   return rows[0];
 }
 
+/** The row as a client sees it: confirmations grow with the chain's head as the watcher last saw it. */
+const shown = `select t.*, greatest(t.confirmations, h.number - t.block_number + 1)::int as confirmations
+  from transactions t left join chain_heads h using (chain)`;
+
 /** The row, if it is this account's: for the api. */
 export async function findTransaction(
   db: Queryable,
   { id, accountId }: { id: string; accountId: string },
 ): Promise<TransactionRow | undefined> {
-  const { rows } = await db.query<TransactionRow>('select * from transactions where id = $1 and account_id = $2', [
-    id,
-    accountId,
-  ]);
+  const { rows } = await db.query<TransactionRow>(`${shown} where t.id = $1 and t.account_id = $2`, [id, accountId]);
   return rows[0];
 }
 
@@ -133,7 +134,7 @@ export async function listTransactions(
   { accountId, agentId, status, limit, offset }: TransactionFilter & { limit: number; offset: number },
 ): Promise<TransactionRow[]> {
   const { rows } = await db.query<TransactionRow>(
-    `select * from transactions where ${filtered} order by created_at desc, id desc limit $4 offset $5`,
+    `${shown} where ${filtered} order by t.created_at desc, t.id desc limit $4 offset $5`,
     [accountId, agentId ?? null, status ?? null, limit, offset],
   );
   return rows;
@@ -160,6 +161,17 @@ export async function storeDecision(
      where id = $1 and decision is null and status = 'pending'`,
     [id, decisionId, JSON.stringify(decision)],
   );
+}
+
+/** The second evaluation denies what the first one allowed: its words are the ones to be told. */
+export async function storeDenial(
+  db: Queryable,
+  { id, decision }: { id: string; decision: Evaluation },
+): Promise<void> {
+  await db.query(`update transactions set decision = $2 where id = $1 and status = 'pending'`, [
+    id,
+    JSON.stringify(decision),
+  ]);
 }
 
 /** Ends a pending payment as failed. @returns whether this call did it */

@@ -15,13 +15,13 @@ export function describeStage(stage: Stage): string {
   return words[stage];
 }
 
-const firstWatchMs = 30_000;
+/** How long to wait for the block watcher before asking the chain oneself: after bytes were sent well, */
+export const usualWatchMs = 30_000;
+/** and where it is not known how they fared. */
+export const doubtfulWatchMs = 2_000;
 const longestWatchMs = 600_000;
 
-/**
- * How long to wait for the block watcher before asking the chain oneself; doubles up to ten minutes.
- * @param lastMs the wait before, 0 at first
- */
+/** The next such wait: doubles up to ten minutes. */
 export function nextWatchMs(lastMs: number): number {
-  return lastMs === 0 ? firstWatchMs : Math.min(lastMs * 2, longestWatchMs);
+  return Math.min(lastMs * 2, longestWatchMs);
 }

@@ -207,6 +207,7 @@ describe('allot', () => {
     });
     expect((await allot(a)).outcome).toBe('denied');
     expect(await row(a)).toMatchObject({ status: 'failed', failure_code: 'policy_violation' });
+    expect((await row(a)).decision?.violations).toMatchObject([{ limit: '2', attempted: '3' }]);
     expect((await allotted(b)).payload.transaction.nonce).toBe(0);
   });
 

@@ -1,0 +1,14 @@
+import { heartbeat } from '@temporalio/activity';
+
+/** Well below every heartbeat timeout, so that a busy process is not taken for a dead one. */
+const beatMs = 1_000;
+
+/** Tells Temporal every second that this process lives: the work of a dead one is repeated soon, of a slow one not. */
+export async function withHeartbeat<T>(work: () => Promise<T>): Promise<T> {
+  const beat = setInterval(heartbeat, beatMs);
+  try {
+    return await work();
+  } finally {
+    clearInterval(beat);
+  }
+}

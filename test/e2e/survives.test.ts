@@ -1,0 +1,158 @@
+import { type Address, createPublicClient, erc20Abi, http } from 'viem';
+import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createTestClient, eventually, type TestClient } from '../support/client.ts';
+import { type CrashPoint, readPlan, writePlan } from '../support/crash-plan.ts';
+import { type OwnStack, type PartName, startOwnStack } from '../support/own-stack.ts';
+
+/** The activities of a payment, in their order. */
+const steps = ['evaluatePolicy', 'prepare', 'allot', 'sign', 'broadcast', 'settle'];
+const recoverWithinMs = 150_000;
+
+let stack: OwnStack;
+let client: TestClient;
+let agent: { id: string; wallet: { address: Address } };
+let payments = 0;
+
+const chain = () => createPublicClient({ transport: http(stack.rpcUrl) });
+const received = (owner: Address) =>
+  chain().readContract({ address: stack.usdcAddress, abi: erc20Abi, functionName: 'balanceOf', args: [owner] });
+
+beforeAll(async () => {
+  stack = await startOwnStack();
+  client = createTestClient(stack);
+  const made = await client.post('/agents', { agent_name: 'survivor', chain: 'eip155:31337' });
+  expect(made.status).toBe(200);
+  agent = made.body;
+});
+afterAll(() => stack?.stop());
+
+interface Sent {
+  readonly id: string;
+  readonly to: Address;
+}
+
+/** Sends 1 USDC to somebody new. A client whose answer got lost looks for the payment by its memo before it sends again. */
+async function send(): Promise<Sent> {
+  const to = privateKeyToAddress(generatePrivateKey());
+  const body = {
+    ...{ agent_id: agent.id, direction: 'outbound', type: 'transfer', chain: 'eip155:31337' },
+    ...{ to_address: to, amount: '1', token: 'USDC', memo: to },
+  };
+  const find = async () => {
+    const list = await client.get(`/transactions?agent_id=${agent.id}&page_size=100`);
+    if (list.status !== 200) throw new Error(`list: ${list.status}`);
+    return (list.body.data as { id: string; memo: string }[]).find(({ memo }) => memo === to);
+  };
+  let asked = false;
+  const stored = await eventually(
+    async () => {
+      const known = asked ? await find() : undefined;
+      if (known) return known;
+      asked = true;
+      const answer = await client.post('/transactions', body);
+      return answer.status === 200 ? (answer.body as { id: string }) : undefined;
+    },
+    (found) => found !== undefined,
+    { timeoutMs: recoverWithinMs },
+  );
+  payments += 1;
+  return { id: stored!.id, to };
+}
+
+async function expectPaidOnce({ id, to }: Sent): Promise<void> {
+  await eventually(
+    () => client.get(`/transactions/${id}`),
+    ({ status, body }) => {
+      if (status === 200 && body.status === 'failed') throw new Error(`failed: ${body.failure_code}`);
+      return status === 200 && body.status === 'confirmed';
+    },
+    { timeoutMs: recoverWithinMs },
+  );
+  expect(await received(to)).toBe(1_000_000n);
+}
+
+/** Every nonce of the wallet was used once, by a payment of ours: nothing was sent twice, and no gap is left. */
+async function expectNoGap(): Promise<void> {
+  expect(await chain().getTransactionCount({ address: agent.wallet.address })).toBe(payments);
+}
+
+/** Sends payments until the whole plan has been carried out; each kill needs a payment that passes its step. */
+async function survive(victim: PartName, left: CrashPoint[]): Promise<void> {
+  const planned = left.length;
+  writePlan(stack.planFile, { victim, left, pid: stack.pid(victim) });
+  const before = stack.restarts(victim);
+  const sent: Sent[] = [];
+  while (readPlan(stack.planFile).left.length > 0) {
+    expect(sent.length, 'payments needed for the plan').toBeLessThan(5 * planned);
+    sent.push(...(await Promise.all([send(), send()])));
+    // The victim must be up again before the next payment can meet it.
+    const ready = () => readPlan(stack.planFile);
+    await eventually(
+      async () => ready(),
+      ({ pid }) => pid !== undefined,
+      { timeoutMs: recoverWithinMs },
+    );
+  }
+  for (const one of sent) await expectPaidOnce(one);
+  await eventually(
+    async () => stack.restarts(victim) - before,
+    (count) => count === planned,
+    { timeoutMs: recoverWithinMs },
+  );
+  await expectNoGap();
+}
+
+describe('a payment survives kill -9, is confirmed, and is made once', () => {
+  it('F2 F28 of the worker, before and after each step', { timeout: 300_000 }, async () => {
+    await survive(
+      'worker',
+      steps.flatMap(
+        (step) =>
+          [
+            { step, when: 'before' },
+            { step, when: 'after' },
+          ] as const,
+      ),
+    );
+  });
+
+  it.each<PartName>(['api', 'signer-1', 'postgres', 'temporal'])(
+    'of %s at each step',
+    { timeout: 300_000 },
+    async (victim) => {
+      await survive(
+        victim,
+        steps.map((step) => ({ step, when: 'before' })),
+      );
+    },
+  );
+
+  it('of nobody, but with Temporal away when it was asked for: it is stored, and goes on by itself', {
+    timeout: 180_000,
+  }, async () => {
+    await stack.halt('temporal');
+    const sent = await send();
+    expect((await client.get(`/transactions/${sent.id}`)).body).toMatchObject({
+      status: 'pending',
+      status_detail: 'created',
+    });
+    await stack.start('temporal');
+    await expectPaidOnce(sent);
+    await expectNoGap();
+  });
+
+  it('with two signers away, as soon as one of them is back', { timeout: 180_000 }, async () => {
+    await Promise.all([stack.halt('signer-1'), stack.halt('signer-2')]);
+    const sent = await send();
+    const stuck = await eventually(
+      () => client.get(`/transactions/${sent.id}`),
+      ({ body }) => body.status_detail === 'signing',
+      { timeoutMs: 30_000 },
+    );
+    expect(stuck.body).toMatchObject({ status: 'pending', hash: null });
+    await stack.start('signer-2');
+    await expectPaidOnce(sent);
+    await stack.start('signer-1');
+  });
+});

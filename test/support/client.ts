@@ -1,0 +1,48 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** An answer of the API, whatever its status. */
+export interface Answer {
+  readonly status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
+  readonly body: any;
+  readonly headers: Headers;
+}
+
+/** The API as a client sees it. */
+export interface TestClient {
+  get(path: string): Promise<Answer>;
+  post(path: string, body: unknown): Promise<Answer>;
+}
+
+export function createTestClient({ baseUrl, apiKey }: { baseUrl: string; apiKey: string }): TestClient {
+  const call = async (method: string, path: string, body?: unknown): Promise<Answer> => {
+    const response = await fetch(`${baseUrl}/api/v1${path}`, {
+      method,
+      headers: { 'X-API-Key': apiKey, 'Content-Type': 'application/json', Connection: 'close' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    return { status: response.status, body: await response.json(), headers: response.headers };
+  };
+  return { get: (path) => call('GET', path), post: (path, body) => call('POST', path, body) };
+}
+
+/** Asks again and again until the answer is right; fails with the last one. Errors of the network count as "not yet". */
+export async function eventually<T>(
+  look: () => Promise<T>,
+  isRight: (seen: T) => boolean,
+  { timeoutMs }: { timeoutMs: number },
+): Promise<T> {
+  const deadline = Date.now() + timeoutMs;
+  let last: unknown;
+  while (Date.now() < deadline) {
+    try {
+      const seen = await look();
+      if (isRight(seen)) return seen;
+      last = seen;
+    } catch (error) {
+      last = String(error);
+    }
+    await delay(50);
+  }
+  throw new Error(`Not within ${timeoutMs} ms; last seen: ${JSON.stringify(last)}`);
+}

@@ -1,0 +1,195 @@
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { inject } from 'vitest';
+import { ensureAccount } from '../../dev/account.ts';
+import { ensureAccountKey } from '../../dev/account-key.ts';
+import { LOCAL_CHAIN, startAnvil } from '../../dev/anvil.ts';
+import { startFaucet } from '../../dev/faucet.ts';
+import { freePort, LOOPBACK } from '../../dev/ports.ts';
+import { startPostgres } from '../../dev/postgres.ts';
+import { startGuard, startProcess } from '../../dev/process.ts';
+import { requireOk, startApi } from '../../dev/services.ts';
+import { prepareKeys, signerEndpoints, startSigner } from '../../dev/signers.ts';
+import { startTemporal } from '../../dev/temporal.ts';
+import { deployToken } from '../../dev/token.ts';
+import { migrate } from '../../shared/db/migrate.ts';
+import { readPlan, writePlan } from './crash-plan.ts';
+
+export type PartName = 'postgres' | 'temporal' | 'signer-1' | 'signer-2' | 'signer-3' | 'api' | 'worker';
+
+interface Runnable {
+  readonly pid: number;
+  readonly exited: Promise<string>;
+  stop(): Promise<void>;
+}
+
+/** A whole installation of one test's own, whose processes may be killed and come back at the same address. */
+export interface OwnStack {
+  readonly baseUrl: string;
+  readonly apiKey: string;
+  readonly rpcUrl: string;
+  readonly usdcAddress: `0x${string}`;
+  readonly databaseUrl: string;
+  readonly temporalAddress: string;
+  /** File that the crashing worker reads; see crash-plan.ts. */
+  readonly planFile: string;
+  readonly logDir: string;
+  pid(name: PartName): number;
+  /** Number of times that the part had to be started again. */
+  restarts(name: PartName): number;
+  /** Ends it for good, until `start`. */
+  halt(name: PartName): Promise<void>;
+  start(name: PartName): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Starts everything as `npm start` does, on disk and on free ports. Whatever dies is started again at once. */
+export async function startOwnStack(): Promise<OwnStack> {
+  const home = mkdtempSync(join(tmpdir(), 'purser-stack-'));
+  chmodSync(home, 0o711);
+  const file = (...names: string[]) => join(home, ...names);
+  const logFile = (name: string) => file('logs', `${name}.log`);
+  const planFile = file('plan.json');
+  writePlan(planFile, { victim: 'nobody', left: [] });
+  const guard = startGuard();
+  const ports = await Promise.all(Array.from({ length: 7 }, freePort));
+  const [postgresPort, temporalPort, rpcPort, apiPort, ...signerPorts] = ports as [
+    number,
+    number,
+    number,
+    number,
+    ...number[],
+  ];
+  const keys = await prepareKeys(file);
+  const chain = await startAnvil(guard, { port: rpcPort, logFile: logFile('chain') });
+  const token = await deployToken({ rpcUrl: chain.rpcUrl });
+  const faucet = await startFaucet(token);
+  const parts = createParts(planFile);
+
+  await parts.add('postgres', () =>
+    startPostgres(guard, { dir: file('postgres'), port: postgresPort, logFile: logFile('postgres') }),
+  );
+  const { appUrl, ownerUrl } = parts.current('postgres') as Awaited<ReturnType<typeof startPostgres>>;
+  await migrate({ databaseUrl: ownerUrl });
+  const binary = inject('stack').temporalBinary;
+  await parts.add('temporal', () =>
+    startTemporal(guard, { binary, port: temporalPort, dbFile: file('temporal.db'), logFile: logFile('temporal') }),
+  );
+  const temporalAddress = `${LOOPBACK}:${temporalPort}`;
+  for (const party of [1, 2, 3] as const) {
+    const [dataDir, log, port] = [
+      file('signers', `${party}`, 'data'),
+      logFile(`signer-${party}`),
+      signerPorts[party - 1]!,
+    ];
+    await parts.add(`signer-${party}`, () =>
+      startSigner(guard, { party, port, keys, dataDir, logFile: log, env: process.env }),
+    );
+  }
+  const env = {
+    PATH: process.env.PATH,
+    PURSER_ENV: 'sandbox',
+    PURSER_PORT: String(apiPort),
+    PURSER_SPARE_KEYS: '0',
+    DATABASE_URL: appUrl,
+    TEMPORAL_ADDRESS: temporalAddress,
+    PURSER_CHAINS: LOCAL_CHAIN,
+    PURSER_EXTRA_TOKENS: `${LOCAL_CHAIN}/erc20:${token.address}=USDC/6`,
+    PURSER_RPC_EIP155_31337: chain.rpcUrl,
+    PURSER_POLICY_KEY_FILE: keys.policy.identityFile,
+    PURSER_COORDINATOR_KEY_FILE: keys.coordinator.identityFile,
+    PURSER_SIGNERS: JSON.stringify(signerEndpoints(keys, signerPorts as [number, number, number])),
+    PURSER_FAUCET_URL: faucet.url,
+    PURSER_TEST_CRASH_PLAN: planFile,
+  };
+  await parts.add('worker', () =>
+    startProcess(guard, {
+      name: 'worker',
+      command: process.execPath,
+      args: [fileURLToPath(new URL('./crashing-worker.ts', import.meta.url))],
+      env,
+      logFile: logFile('worker'),
+    }),
+  );
+  await parts.add('api', () => startApi(guard, { env, port: apiPort, logFile: logFile('api') }));
+  const { accountId, apiKey } = await ensureAccount({ databaseUrl: appUrl, known: undefined });
+  await ensureAccountKey({ temporalAddress, namespace: 'default', accountId });
+  const baseUrl = `http://${LOOPBACK}:${apiPort}`;
+  await requireOk(`${baseUrl}/readyz`);
+  return {
+    ...{
+      baseUrl,
+      apiKey,
+      rpcUrl: chain.rpcUrl,
+      usdcAddress: token.address,
+      databaseUrl: appUrl,
+      temporalAddress,
+      planFile,
+    },
+    logDir: file('logs'),
+    pid: (name) => parts.current(name).pid,
+    restarts: parts.restarts,
+    halt: parts.halt,
+    start: parts.start,
+    async stop() {
+      await parts.stop();
+      await faucet.stop();
+      await chain.stop();
+      await guard.stop();
+      rmSync(home, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Keeps parts running, and tells the crash plan the process id of its victim whenever that is a new one. */
+function createParts(planFile: string) {
+  interface Part {
+    readonly start: () => Promise<Runnable>;
+    current: Runnable;
+    halted: boolean;
+    restarts: number;
+  }
+  const parts = new Map<PartName, Part>();
+  let stopping = false;
+
+  const tellPlan = (name: PartName, pid: number) => {
+    const plan = readPlan(planFile);
+    if (plan.victim === name) writePlan(planFile, { ...plan, pid });
+  };
+  const keep = (name: PartName, part: Part) => {
+    void part.current.exited.then(async () => {
+      if (stopping || part.halted) return;
+      part.restarts += 1;
+      part.current = await part.start();
+      tellPlan(name, part.current.pid);
+      keep(name, part);
+    });
+  };
+  return {
+    current: (name: PartName) => parts.get(name)!.current,
+    restarts: (name: PartName) => parts.get(name)!.restarts,
+    async add(name: PartName, start: () => Promise<Runnable>) {
+      const part: Part = { start, current: await start(), halted: false, restarts: 0 };
+      parts.set(name, part);
+      keep(name, part);
+    },
+    async halt(name: PartName) {
+      const part = parts.get(name)!;
+      part.halted = true;
+      await part.current.stop();
+    },
+    async start(name: PartName) {
+      const part = parts.get(name)!;
+      part.current = await part.start();
+      part.halted = false;
+      keep(name, part);
+    },
+    async stop() {
+      stopping = true;
+      const order: PartName[] = ['api', 'worker', 'signer-1', 'signer-2', 'signer-3', 'temporal', 'postgres'];
+      for (const name of order) await parts.get(name)?.current.stop();
+    },
+  };
+}

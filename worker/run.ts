@@ -1,0 +1,58 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Client } from '@temporalio/client';
+import { NativeConnection, Runtime } from '@temporalio/worker';
+import { type Env, type WorkerConfig, workerConfig } from '../shared/config.ts';
+import { createPool, type Pool } from '../shared/db/pool.ts';
+import { createLogger, type Logger } from '../shared/log.ts';
+import { ensureSchedules } from './schedules.ts';
+import { type ServeDependencies, serve } from './serve.ts';
+import { createTemporalLogger } from './temporal-logger.ts';
+
+const connectRetryMs = 1_000;
+
+/**
+ * Serves the configured queues until SIGTERM or SIGINT: tasks under way end first.
+ * @throws ConfigError
+ */
+export async function runWorker({
+  env,
+  wrap = (activities) => activities,
+}: {
+  env: Env;
+  wrap?: ServeDependencies['wrap'];
+}): Promise<void> {
+  const config = workerConfig(env);
+  const logger = createLogger({ process: 'worker', level: config.logLevel });
+  Runtime.install({ logger: createTemporalLogger(logger) });
+  const connection = await connect(config.temporal, logger);
+  const client = new Client({ connection, namespace: config.temporal.namespace });
+  let opened: Pool | undefined;
+  const pool = () => {
+    opened ??= createPool({ ...config.database!, application: 'purser-worker' });
+    return opened;
+  };
+  const served = await Promise.all(
+    config.queues.map((queue) => serve[queue]({ config, connection, client, logger, pool, wrap })),
+  );
+  if (config.queues.includes('wallet')) await ensureSchedules(client);
+  logger.info({ queues: config.queues }, 'worker is ready');
+  try {
+    await Promise.all(served.map(({ worker }) => worker.run()));
+  } finally {
+    await Promise.all(served.map(({ stop }) => stop()));
+    await opened?.end();
+    await connection.close();
+  }
+}
+
+/** Temporal may come up after us: waits for it, and says so. */
+async function connect({ address, tls, apiKey }: WorkerConfig['temporal'], logger: Logger): Promise<NativeConnection> {
+  for (;;) {
+    try {
+      return await NativeConnection.connect({ address, tls, ...(apiKey === undefined ? {} : { apiKey }) });
+    } catch (error) {
+      logger.warn({ address, error: String(error) }, 'Temporal cannot be reached yet; trying again');
+      await delay(connectRetryMs);
+    }
+  }
+}
