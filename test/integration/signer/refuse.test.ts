@@ -424,3 +424,42 @@ describe('requests to a signer', () => {
     exp: 4_000_000_000,
   });
 });
+
+describe('a signer that cheats inside a message that it signed', () => {
+  it('is banned from the pair by the other, for good; the other pairs sign on', async () => {
+    const request = await signRequestFor(key, { policyKey: signers.policyKey });
+    const options = { session: freshSession(), timeoutMs: TIMEOUT_MS };
+    const body = { ...request, counterparty: 2 };
+    const { message } = await transport.call<{ message: string }>(peer(1), {
+      path: '/v1/sign/start',
+      body,
+      ...options,
+    });
+    const context = { session, protocol: 'sign', round: 1, from: 1, to: 2 } as const;
+    const opened = await openMessage(
+      { own: await signers.identityOf(2), sender: peer(1).identity },
+      { context, message },
+    );
+    const forged = Uint8Array.from(opened);
+    forged[507]! ^= 1; // inside the oblivious transfer
+    const cheat = await sealMessage(
+      { own: await signers.identityOf(1), receiver: peer(2).identity },
+      { context, body: forged },
+    );
+    const join = (run: string, sent: string) =>
+      transport.call(peer(2), {
+        path: '/v1/sign/join',
+        session: run,
+        body: { ...request, counterparty: 1, message: sent },
+        timeoutMs: TIMEOUT_MS,
+      });
+    await expect(join(session, cheat)).rejects.toMatchObject({ party: 2, code: 'protocol_fault', culprit: 1 });
+    await expect(join(freshSession(), message)).rejects.toMatchObject({ code: 'banned_pair' });
+    await signers.kill(2);
+    await signers.restart(2);
+    await expect(join(freshSession(), message)).rejects.toMatchObject({ code: 'banned_pair' });
+    const client = createSignerClient({ signers: signers.endpoints, identity: signers.coordinatorIdentity });
+    for (let i = 0; i < 3; i++) await expect(client.sign(request)).resolves.toHaveProperty('signature');
+    client.close();
+  });
+});
