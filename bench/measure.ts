@@ -38,7 +38,7 @@ export const fullPlan: Plan = {
   agents: 40,
   payments: 400,
   keys: 5,
-  limitMs: 180_000,
+  limitMs: 120_000,
 };
 export const quickPlan: Plan = { rounds: 10, warmUpRounds: 2, agents: 4, payments: 40, keys: 1, limitMs: 60_000 };
 
