@@ -1,4 +1,4 @@
-import { CompactEncrypt, CompactSign, compactDecrypt, compactVerify } from 'jose';
+import { CompactEncrypt, compactDecrypt, FlattenedSign, flattenedVerify } from 'jose';
 import { z } from 'zod';
 import type { PeerIdentity, SignerIdentity } from './identity.ts';
 import type { Party } from './parties.ts';
@@ -18,6 +18,8 @@ export interface MessageContext {
 }
 
 const headerSchema = z.object({
+  typ: z.literal(TYPE),
+  b64: z.literal(false),
   session: z.string(),
   protocol: z.enum(['keygen', 'sign']),
   round: z.int(),
@@ -25,18 +27,23 @@ const headerSchema = z.object({
   to: z.int(),
 });
 
+/** Ends the signature; what follows are the bytes it was made over. Neither part of a compact JWS holds one. */
+const NEWLINE = 0x0a;
+
 /**
- * Signs protocol bytes as `context.from` (JWS, EdDSA; the context is in the protected header), then encrypts them to
- * `context.to` (JWE, ECDH-ES with A256GCM). The coordinator that relays the result can neither read nor change it.
+ * Signs protocol bytes as `context.from` (JWS, EdDSA; the context is in the protected header; the payload is detached
+ * and unencoded, RFC 7797, because messages are large and base64 of base64 costs more than the signature), then
+ * encrypts both to `context.to` (JWE, ECDH-ES with A256GCM). The coordinator that relays the result can neither read
+ * nor change it.
  */
 export async function sealMessage(
   p: { own: SignerIdentity; receiver: PeerIdentity },
   { context, body }: { context: MessageContext; body: Uint8Array },
 ): Promise<string> {
-  const signed = await new CompactSign(body)
-    .setProtectedHeader({ alg: 'EdDSA', typ: TYPE, ...context })
+  const jws = await new FlattenedSign(body)
+    .setProtectedHeader({ alg: 'EdDSA', typ: TYPE, b64: false, crit: ['b64'], ...context })
     .sign(p.own.signingKey);
-  return new CompactEncrypt(Buffer.from(signed, 'latin1'))
+  return new CompactEncrypt(Buffer.concat([Buffer.from(`${jws.protected}..${jws.signature}\n`), body]))
     .setProtectedHeader({ alg: 'ECDH-ES', enc: 'A256GCM', cty: TYPE })
     .encrypt(p.receiver.encryptionKey);
 }
@@ -55,9 +62,12 @@ export async function openMessage(
   try {
     const algorithms = { keyManagementAlgorithms: ['ECDH-ES'], contentEncryptionAlgorithms: ['A256GCM'] };
     const { plaintext } = await compactDecrypt(message, p.own.decryptionKey, algorithms);
-    const verified = await compactVerify(plaintext, p.sender.verificationKey, { algorithms: ['EdDSA'] });
+    const end = plaintext.indexOf(NEWLINE);
+    const [header64, , signature] = Buffer.from(plaintext.subarray(0, end)).toString('latin1').split('.');
+    body = plaintext.subarray(end + 1);
+    const jws = { protected: header64 ?? '', payload: body, signature: signature ?? '' };
+    const verified = await flattenedVerify(jws, p.sender.verificationKey, { algorithms: ['EdDSA'] });
     header = verified.protectedHeader;
-    body = verified.payload;
   } catch (cause) {
     throw new Refusal('bad_message', `${what} does not decrypt and verify`, { cause });
   }
