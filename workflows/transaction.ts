@@ -29,11 +29,11 @@ import {
 } from '../shared/temporal.ts';
 
 /** Answers the POST: once decided, and once the chain's first word is known if that comes quickly. */
-export const policyDecision = defineUpdate<PolicyDecision>(messageNames.policyDecision);
+const policyDecision = defineUpdate<PolicyDecision>(messageNames.policyDecision);
 /** A hint that the database knows more about our attempts than before; carries nothing. */
-export const chainState = defineSignal(messageNames.chainState);
+const chainState = defineSignal(messageNames.chainState);
 /** A hint that a nonce of our wallet may be free. */
-export const slotFree = defineSignal(messageNames.slotFree);
+const slotFree = defineSignal(messageNames.slotFree);
 
 // SQL only: an attempt ends within a second, or is repeated.
 const { evaluatePolicy, allot, settle, fail } = proxyLocalActivities<WalletActivities>({

@@ -101,9 +101,6 @@ const known: readonly Chain[] = [
   },
 ];
 
-/** Tokens that are pegged to the dollar and therefore share one bucket of limits. */
-export const stablecoins: ReadonlySet<string> = new Set(['USDC', 'USDT', 'DAI']);
-
 export interface ExtraToken extends Token {
   readonly chain: string;
 }

@@ -1,0 +1,51 @@
+// `node test/replay/record.ts`: records histories against a running `npm start`, for replay.test.ts to hold new code to.
+// Run it for a flow that is new; a history that is there already stays, for it is what running payments look like.
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Client, Connection } from '@temporalio/client';
+import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
+import { accountKeyWorkflowId } from '../../shared/temporal.ts';
+import { createTestClient, eventually } from '../support/client.ts';
+
+const dev = JSON.parse(readFileSync(join(process.env.PURSER_HOME ?? '.purser', 'dev.json'), 'utf8')) as Record<
+  'base_url' | 'api_key' | 'account_id' | 'temporal_address' | 'chain',
+  string
+>;
+const client = createTestClient({ baseUrl: dev.base_url, apiKey: dev.api_key });
+const connection = await Connection.connect({ address: dev.temporal_address });
+const temporal = new Client({ connection });
+
+async function save(name: string, workflowId: string): Promise<void> {
+  const file = new URL(`./${name}.json`, import.meta.url);
+  if (existsSync(file)) return console.log(`${name}: kept`);
+  const history = JSON.parse(historyToJSON(await temporal.workflow.getHandle(workflowId).fetchHistory()));
+  // Which machine recorded it is nobody's business, and no part of what is replayed.
+  const text = JSON.stringify(history, (key, value) => (key === 'identity' ? 'worker' : value), 1);
+  writeFileSync(file, `${text}\n`);
+  console.log(`${name}: recorded from ${workflowId}`);
+}
+
+async function pay(amount: string, agentId: string): Promise<string> {
+  const { body } = await client.post('/transactions', {
+    ...{ agent_id: agentId, direction: 'outbound', type: 'transfer', chain: dev.chain, token: 'USDC', amount },
+    to_address: '0x70997970C51812dc3A010C7d01b50e0d17dc79C8',
+  });
+  const id: string = body.id ?? body.details.transaction_id;
+  await eventually(
+    () => client.get(`/transactions/${id}`),
+    (answer) => answer.body.status !== 'pending',
+    { timeoutMs: 30_000 },
+  );
+  await temporal.workflow.getHandle(id).result();
+  return id;
+}
+
+const agent = (await client.post('/agents', { agent_name: `recorder ${Date.now()}`, chain: dev.chain })).body
+  .id as string;
+await save('account-key', accountKeyWorkflowId(dev.account_id));
+await save('transaction-confirmed', await pay('1.5', agent));
+await save('transaction-insufficient-funds', await pay('99999', agent));
+const rules = { max_transaction_amount: '2' };
+await client.post('/policies', { agent_id: agent, type: 'spending_limit', rules });
+await save('transaction-denied', await pay('2.5', agent));
+await connection.close();
