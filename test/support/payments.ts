@@ -36,10 +36,7 @@ export function tokenTransfer(changes: Partial<EvmTransaction> = {}): EvmTransac
 }
 
 /** A receipt for that payment; `exp` one minute from now. */
-function receiptFor(
-  key: TestKey,
-  p: { path: string; intent?: Partial<PolicyReceipt['intent']> },
-): PolicyReceipt {
+function receiptFor(key: TestKey, p: { path: string; intent?: Partial<PolicyReceipt['intent']> }): PolicyReceipt {
   const nowSeconds = Math.floor(Date.now() / 1000);
   return {
     account_id: 'acct_1',
