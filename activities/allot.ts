@@ -6,11 +6,11 @@ import { inTransaction, type Pool, type Queryable } from '../shared/db/pool.ts';
 import { countOpenSlots, findSlot, insertSlot, nextNonce, releaseSlot, type SlotRow } from '../shared/db/slots.ts';
 import {
   failTransaction,
-  longestWaiting,
   markSigning,
   markWaiting,
   storeDenial,
   type TransactionRow,
+  takeLongestWaiting,
 } from '../shared/db/transactions.ts';
 import type { PaymentIntent, SignPayload } from '../shared/domain/receipt.ts';
 import { signReceipt } from '../shared/receipt.ts';
@@ -65,7 +65,7 @@ export function createAllot({ pool, clock, policyKey, maxInFlight }: AllotDepend
         if (decision.outcome === 'deny') await storeDenial(db, { id: row.id, decision });
         const failure = agent.status === 'active' ? denialFailure(decision) : inactiveFailure(row);
         await failTransaction(db, { id: row.id, ...failure });
-        const wake = await longestWaiting(db, { walletId: row.wallet_id, chain: row.chain });
+        const wake = await takeLongestWaiting(db, { walletId: row.wallet_id, chain: row.chain });
         return wake === undefined ? ({ outcome: 'denied' } as const) : ({ outcome: 'denied', wake } as const);
       }
       const wallet = await lockWallet(db, { id: row.wallet_id });

@@ -6,9 +6,9 @@ import {
   type FailureCode,
   failTransaction,
   lockTransaction,
-  longestWaiting,
   noteReceipt,
   type TransactionRow,
+  takeLongestWaiting,
 } from '../shared/db/transactions.ts';
 import { impossible, notFound } from './failures.ts';
 
@@ -61,6 +61,6 @@ export function createFail({ pool }: { pool: Pool }) {
 }
 
 async function ended(db: Queryable, row: TransactionRow, status: 'confirmed' | 'failed'): Promise<Ended> {
-  const wake = await longestWaiting(db, { walletId: row.wallet_id, chain: row.chain });
+  const wake = await takeLongestWaiting(db, { walletId: row.wallet_id, chain: row.chain });
   return wake === undefined ? { state: 'ended', status } : { state: 'ended', status, wake };
 }

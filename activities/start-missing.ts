@@ -3,6 +3,7 @@ import type { Pool } from '../shared/db/pool.ts';
 import { takeUnvisited } from '../shared/db/transactions.ts';
 import type { Logger } from '../shared/log.ts';
 import { transactionStart } from '../shared/transaction-start.ts';
+import { withHeartbeat } from './with-heartbeat.ts';
 
 /** Rows looked at in one run of the schedule. */
 const batchSize = 500;
@@ -19,7 +20,11 @@ export interface StartMissingResult {
  * away, or somebody terminated it. A running workflow is left alone.
  */
 export function createStartMissing({ pool, client, logger }: { pool: Pool; client: Client; logger: Logger }) {
-  return async function startMissing(): Promise<StartMissingResult> {
+  return function startMissing(): Promise<StartMissingResult> {
+    return withHeartbeat(startAll);
+  };
+
+  async function startAll(): Promise<StartMissingResult> {
     const rows = await takeUnvisited(pool, { limit: batchSize });
     let started = 0;
     for (const row of rows) {
@@ -35,5 +40,5 @@ export function createStartMissing({ pool, client, logger }: { pool: Pool; clien
       }
     }
     return { visited: rows.length, started };
-  };
+  }
 }

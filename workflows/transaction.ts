@@ -69,7 +69,8 @@ export async function transaction({ transactionId }: TransactionInput): Promise<
   let prepared = false;
   let chainHint = false;
   let slotHint = false;
-  let firstLookMs = doubtfulWatchMs;
+  // Whoever finds bytes that were sent by an earlier run looks at once.
+  let firstLookMs = 0;
   setHandler(policyDecision, async () => {
     await condition(() => decision !== undefined);
     if (decision?.outcome === 'allowed')
@@ -180,23 +181,20 @@ export async function transaction({ transactionId }: TransactionInput): Promise<
 
   /** Waits for the watcher, and asks the chain itself when nothing was heard for long. */
   async function watch(): Promise<'confirmed' | 'failed'> {
+    show('watch');
     for (let quietMs = firstLookMs; ; ) {
-      show('watch');
+      const heard = quietMs > 0 && (await condition(() => chainHint, quietMs));
+      chainHint = false;
       const state = await settle(transactionId);
       if (state.state === 'ended') return end(state);
-      const heard = await condition(() => chainHint, quietMs);
-      chainHint = false;
       if (heard) continue;
       const seen = await checkChain(transactionId);
       if (seen.state === 'replaced') {
-        return end(
-          await fail(
-            transactionId,
-            'replaced',
-            `Another transaction (${seen.by}) took this payment's nonce and is final.`,
-          ),
-        );
+        const message = `Another transaction (${seen.by}) took this payment's nonce and is final.`;
+        return end(await fail(transactionId, 'replaced', message));
       }
+      // The chain's answer is stored: no need to wait for the watcher to find the same.
+      if (seen.state === 'final') return end(await settle(transactionId));
       quietMs = nextWatchMs(quietMs);
     }
   }

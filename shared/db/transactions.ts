@@ -226,20 +226,27 @@ export async function markSigning(db: Queryable, { id, nonce }: { id: string; no
 /** The payment waits until one of its wallet's payments in flight ends. */
 export async function markWaiting(db: Queryable, { id }: { id: string }): Promise<void> {
   await db.query(
-    `update transactions set waiting_since = coalesce(waiting_since, now()), updated_at = now()
+    `update transactions set waiting_since = coalesce(waiting_since, now()), woken_at = null, updated_at = now()
      where id = $1 and status = 'pending'`,
     [id],
   );
 }
 
-/** The payment that has waited longest for a nonce of this wallet, if one waits. */
-export async function longestWaiting(
+/**
+ * The payment that has waited longest for a nonce of this wallet, if one waits. Each is taken once, so that several
+ * nonces that become free together wake as many payments.
+ */
+export async function takeLongestWaiting(
   db: Queryable,
   { walletId, chain }: { walletId: string; chain: string },
 ): Promise<string | undefined> {
   const { rows } = await db.query<{ id: string }>(
-    `select id from transactions where wallet_id = $1 and chain = $2 and waiting_since is not null
-     order by waiting_since, id limit 1`,
+    `update transactions set woken_at = now()
+     where id = (
+       select id from transactions
+       where wallet_id = $1 and chain = $2 and waiting_since is not null and woken_at is null
+       order by waiting_since, id limit 1 for update skip locked)
+     returning id`,
     [walletId, chain],
   );
   return rows[0]?.id;

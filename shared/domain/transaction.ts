@@ -21,7 +21,7 @@ export const usualWatchMs = 30_000;
 export const doubtfulWatchMs = 2_000;
 const longestWatchMs = 600_000;
 
-/** The next such wait: doubles up to ten minutes. */
+/** The next such wait: doubles up to ten minutes. @param lastMs 0 after a look that did not wait */
 export function nextWatchMs(lastMs: number): number {
-  return Math.min(lastMs * 2, longestWatchMs);
+  return Math.min(Math.max(lastMs * 2, doubtfulWatchMs), longestWatchMs);
 }

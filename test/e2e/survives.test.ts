@@ -77,20 +77,27 @@ async function expectNoGap(): Promise<void> {
   expect(await chain().getTransactionCount({ address: agent.wallet.address })).toBe(payments);
 }
 
+async function isPending({ id }: Sent): Promise<boolean> {
+  const { status, body } = await client.get(`/transactions/${id}`);
+  return status !== 200 || body.status === 'pending';
+}
+
 /** Sends payments until the whole plan has been carried out; each kill needs a payment that passes its step. */
 async function survive(victim: PartName, left: CrashPoint[]): Promise<void> {
   const planned = left.length;
   writePlan(stack.planFile, { victim, left, pid: stack.pid(victim) });
   const before = stack.restarts(victim);
   const sent: Sent[] = [];
-  while (readPlan(stack.planFile).left.length > 0) {
+  const countLeft = () => readPlan(stack.planFile).left.length;
+  while (countLeft() > 0) {
     expect(sent.length, 'payments needed for the plan').toBeLessThan(5 * planned);
-    sent.push(...(await Promise.all([send(), send()])));
-    // The victim must be up again before the next payment can meet it.
-    const ready = () => readPlan(stack.planFile);
+    const leftBefore = countLeft();
+    const pair = await Promise.all([send(), send()]);
+    sent.push(...pair);
+    // On with the next two when these have met the victim, or passed it, and when it is there to be met.
     await eventually(
-      async () => ready(),
-      ({ pid }) => pid !== undefined,
+      async () => countLeft() < leftBefore || (await Promise.all(pair.map(isPending))).every((pending) => !pending),
+      (goOn) => goOn && readPlan(stack.planFile).pid !== undefined,
       { timeoutMs: recoverWithinMs },
     );
   }

@@ -14,5 +14,5 @@ export const evmParameters: Readonly<Record<string, EvmParameters>> = {
   'eip155:84532': { pollMs: 1_000, maxFeePerGasCeilingWei: 50n * gwei },
   'eip155:56': { pollMs: 1_000, maxFeePerGasCeilingWei: 20n * gwei },
   'eip155:137': { pollMs: 1_000, maxFeePerGasCeilingWei: 2_000n * gwei },
-  'eip155:31337': { pollMs: 50, maxFeePerGasCeilingWei: 500n * gwei },
+  'eip155:31337': { pollMs: 20, maxFeePerGasCeilingWei: 500n * gwei },
 };

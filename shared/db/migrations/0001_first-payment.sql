@@ -96,6 +96,8 @@ create table transactions (
   confirmations   integer not null default 0,
   -- Since when the payment waits for a free nonce of its wallet.
   waiting_since   timestamptz(3),
+  -- When it was told that one may be free; nobody else is told for its sake until it waits again.
+  woken_at        timestamptz(3),
   -- When the reconcile schedule last made sure that a workflow follows this row.
   reconciled_at   timestamptz(3),
   created_at      timestamptz(3) not null default now(),
@@ -108,7 +110,8 @@ create index transactions_by_account on transactions (account_id, created_at des
 create index transactions_by_agent on transactions (agent_id, created_at desc, id desc);
 create index transactions_by_status on transactions (account_id, status, created_at desc, id desc);
 create index transactions_open on transactions (reconciled_at nulls first, id) where status = 'pending';
-create index transactions_waiting on transactions (wallet_id, chain, waiting_since, id) where waiting_since is not null;
+create index transactions_waiting on transactions (wallet_id, chain, waiting_since, id)
+  where waiting_since is not null and woken_at is null;
 
 -- One nonce, one slot; one payment, one slot.
 create table slots (

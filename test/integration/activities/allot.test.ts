@@ -264,9 +264,29 @@ describe('settle', () => {
     await finish(ids[0]!);
     const end = { state: 'ended', status: 'confirmed', wake: last };
     expect(await settle(ids[0]!)).toEqual(end);
-    expect(await settle(ids[0]!)).toEqual(end);
+    // The one that was woken is not woken again; there is no other.
+    expect(await settle(ids[0]!)).toEqual({ state: 'ended', status: 'confirmed' });
     expect(await row(ids[0]!)).toMatchObject({ status: 'confirmed', fee_minor: '21000', block_number: '7' });
     expect((await allot(last, prepared())).outcome).toBe('allotted');
+  });
+
+  it('wakes as many payments as nonces become free together, in the order in which they came', async () => {
+    const agent = await insertTestAgent(pool);
+    const ids = await Promise.all(Array.from({ length: maxInFlight + 3 }, () => insertTestPayment(pool, agent)));
+    for (const id of ids.slice(0, maxInFlight)) await allotted(id);
+    for (const id of ids.slice(maxInFlight)) {
+      await evaluatePolicy(id);
+      expect((await allot(id, prepared())).outcome).toBe('wait');
+    }
+    await Promise.all(ids.slice(0, 2).map((id) => finish(id)));
+    const woken = await Promise.all(ids.slice(0, 2).map((id) => settle(id)));
+    const names = woken.map((end) => (end.state === 'ended' ? end.wake : undefined));
+    expect(names.toSorted()).toEqual(ids.slice(maxInFlight, maxInFlight + 2).toSorted());
+    // One that finds no nonce after all keeps its place, and is woken next.
+    await pool.query('update slots set closed_at = null where wallet_id = $1', [agent.walletId]);
+    expect((await allot(names[0]!, prepared())).outcome).toBe('wait');
+    await finish(ids[2]!);
+    expect(await settle(ids[2]!)).toMatchObject({ wake: names[0] });
   });
 
   it('fails a reverted payment, with the fee it has cost', async () => {

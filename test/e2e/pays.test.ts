@@ -1,0 +1,204 @@
+import { Client, Connection } from '@temporalio/client';
+import {
+  type Address,
+  createPublicClient,
+  createWalletClient,
+  erc20Abi,
+  formatEther,
+  type Hex,
+  http,
+  parseEther,
+} from 'viem';
+import { generatePrivateKey, privateKeyToAccount, privateKeyToAddress } from 'viem/accounts';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createTestClient, eventually, type TestClient } from '../support/client.ts';
+import { type OwnStack, startOwnStack } from '../support/own-stack.ts';
+
+const local = 'eip155:31337';
+const confirmWithinMs = 30_000;
+
+let stack: OwnStack;
+let client: TestClient;
+
+beforeAll(async () => {
+  stack = await startOwnStack();
+  client = createTestClient(stack);
+});
+afterAll(() => stack?.stop());
+
+const chain = () => createPublicClient({ transport: http(stack.rpcUrl) });
+const usdcOf = (owner: Address) =>
+  chain().readContract({ address: stack.usdcAddress, abi: erc20Abi, functionName: 'balanceOf', args: [owner] });
+const stranger = () => privateKeyToAddress(generatePrivateKey());
+
+async function newAgent(): Promise<{ id: string; wallet: { address: Address } }> {
+  const answer = await client.post('/agents', { agent_name: `agent ${Math.random()}`, chain: local });
+  expect(answer.status).toBe(200);
+  return answer.body;
+}
+const pay = (agentId: string, body: { to_address: string; amount: string; token: string }) =>
+  client.post('/transactions', { agent_id: agentId, direction: 'outbound', type: 'transfer', chain: local, ...body });
+async function ended(id: string) {
+  const answer = await eventually(
+    () => client.get(`/transactions/${id}`),
+    ({ body }) => body.status !== 'pending',
+    {
+      timeoutMs: confirmWithinMs,
+    },
+  );
+  return answer.body;
+}
+
+describe('an agent', () => {
+  it('gets a wallet at once, funded on the local chain, so that the next call can pay', async () => {
+    const { wallet } = await newAgent();
+    expect(await usdcOf(wallet.address)).toBe(10_000_000_000n);
+    expect(await chain().getBalance({ address: wallet.address })).toBe(parseEther('10'));
+  });
+
+  it('sends USDC: confirmed, with the fee of the receipt, to the last unit', async () => {
+    const [agent, to] = [await newAgent(), stranger()];
+    const sent = await pay(agent.id, { to_address: to, amount: '12.50', token: 'usdc' });
+    expect(sent).toMatchObject({ status: 200, body: { status: 'pending', amount: '12.5', token: 'USDC' } });
+    const done = await ended(sent.body.id);
+    expect(done).toMatchObject({
+      status: 'confirmed',
+      status_detail: 'confirmed',
+      confirmations: 1,
+      nonce: 0,
+      approval: null,
+    });
+    expect(await usdcOf(to)).toBe(12_500_000n);
+    const receipt = await chain().getTransactionReceipt({ hash: done.hash });
+    expect(done.fee).toBe(formatEther(receipt.gasUsed * receipt.effectiveGasPrice));
+    expect(done.block_number).toBe(Number(receipt.blockNumber));
+    expect(receipt.from).toBe(agent.wallet.address.toLowerCase());
+  });
+
+  it('F7 sends the native coin with all its 18 decimals', async () => {
+    const [agent, to] = [await newAgent(), stranger()];
+    const amount = '0.123456789012345678';
+    const sent = await pay(agent.id, { to_address: to, amount, token: 'ETH' });
+    expect((await ended(sent.body.id)).status).toBe('confirmed');
+    expect(await chain().getBalance({ address: to })).toBe(parseEther(amount));
+  });
+
+  it('F19 sends 50 payments at once: 50 nonces, 50 confirmed, no gap', { timeout: 120_000 }, async () => {
+    const agent = await newAgent();
+    const recipients = Array.from({ length: 50 }, stranger);
+    const sent = await Promise.all(
+      recipients.map((to_address) => pay(agent.id, { to_address, amount: '1', token: 'USDC' })),
+    );
+    expect(sent.map(({ status }) => status)).toEqual(recipients.map(() => 200));
+    const done = await Promise.all(
+      sent.map(({ body }) =>
+        eventually(
+          () => client.get(`/transactions/${body.id}`),
+          (answer) => answer.body.status === 'confirmed',
+          {
+            timeoutMs: 100_000,
+          },
+        ),
+      ),
+    );
+    const nonces = done.map(({ body }) => body.nonce as number).sort((a, b) => a - b);
+    expect(nonces).toEqual(Array.from({ length: 50 }, (_, i) => i));
+    expect(await Promise.all(recipients.map(usdcOf))).toEqual(recipients.map(() => 1_000_000n));
+    const page = await client.get(`/transactions?agent_id=${agent.id}&status=confirmed&page_size=20&page_num=3`);
+    expect(page.body).toMatchObject({ total: 50, has_more: false });
+    expect(page.body.data).toHaveLength(10);
+  });
+
+  it('is told at once what it cannot pay, exactly; the refusal is stored like a denial', async () => {
+    const agent = await newAgent();
+    const refused = await pay(agent.id, { to_address: stranger(), amount: '10000.000001', token: 'USDC' });
+    expect(refused).toMatchObject({ status: 400, body: { code: 'insufficient_funds', type: 'invalid_request_error' } });
+    expect(refused.body.message).toContain('10000 USDC');
+    const stored = await client.get(`/transactions/${refused.body.details.transaction_id}`);
+    expect(stored.body).toMatchObject({
+      status: 'failed',
+      failure_code: 'insufficient_funds',
+      hash: null,
+      nonce: null,
+    });
+  });
+
+  it('is told when the recipient would refuse', async () => {
+    const agent = await newAgent();
+    const deployer = createWalletClient({
+      account: privateKeyToAccount('0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80'),
+      transport: http(stack.rpcUrl),
+    });
+    // Runtime code of five bytes: PUSH1 0, PUSH1 0, REVERT — it takes nothing from anybody.
+    const bytecode: Hex = '0x6460006000fd6000526005601bf3';
+    const hash = await deployer.deployContract({ abi: [], bytecode, chain: null });
+    const { contractAddress } = await chain().waitForTransactionReceipt({ hash });
+    const sent = await pay(agent.id, { to_address: contractAddress!, amount: '0.1', token: 'ETH' });
+    expect(sent).toMatchObject({ status: 200, body: { status: 'failed', failure_code: 'simulation_failed' } });
+    expect(sent.body.failure_message).toMatch(/revert/i);
+  });
+
+  it('is held to its policies, with everything it needs to correct itself', async () => {
+    const agent = await newAgent();
+    const rules = { max_transaction_amount: '5' };
+    const policy = await client.post('/policies', { agent_id: agent.id, type: 'spending_limit', rules });
+    expect(policy.status).toBe(200);
+    const denied = await pay(agent.id, { to_address: stranger(), amount: '5.000001', token: 'USDC' });
+    expect(denied).toMatchObject({
+      status: 400,
+      body: {
+        code: 'policy_violation',
+        details: { policy_id: policy.body.id, rule: 'max_transaction_amount', limit: '5', attempted: '5.000001' },
+      },
+    });
+    const allowed = await pay(agent.id, { to_address: stranger(), amount: '5', token: 'USDC' });
+    expect((await ended(allowed.body.id)).status).toBe('confirmed');
+  });
+});
+
+describe('an operator', () => {
+  it('reads in Temporal what a payment is, and finds it by what it belongs to', async () => {
+    const agent = await newAgent();
+    const to = stranger();
+    const sent = await pay(agent.id, { to_address: to, amount: '3', token: 'USDC' });
+    await ended(sent.body.id);
+    const connection = await Connection.connect({ address: stack.temporalAddress });
+    try {
+      const { workflow } = new Client({ connection });
+      await workflow.getHandle(sent.body.id).result();
+      const query = `AgentId = '${agent.id}' AND TxStatus = 'confirmed' AND Chain = '${local}'`;
+      const found = await eventually(
+        async () => {
+          const list = [];
+          for await (const each of workflow.list({ query })) list.push(each);
+          return list;
+        },
+        (list) => list.length > 0,
+        { timeoutMs: 10_000 },
+      );
+      expect(found.map(({ workflowId }) => workflowId)).toEqual([sent.body.id]);
+      const { staticSummary } = await workflow.getHandle(sent.body.id).describe();
+      expect(await staticSummary()).toBe(`3 USDC on ${local} to ${to}`);
+      const history = JSON.stringify((await workflow.getHandle(sent.body.id).fetchHistory()).events);
+      expect(history).not.toContain(stack.apiKey);
+    } finally {
+      await connection.close();
+    }
+  });
+
+  it('sees everything ready, and which signer is missing', async () => {
+    const ready = await fetch(`${stack.baseUrl}/readyz`);
+    expect(ready.status).toBe(200);
+    await stack.halt('signer-2');
+    try {
+      const seen = await eventually(
+        async () => JSON.stringify(await (await fetch(`${stack.baseUrl}/readyz`)).json()),
+        (text) => /"party":2,"ok":false|signer 2/i.test(text),
+        { timeoutMs: 20_000 },
+      );
+      expect(seen).toMatch(/ECONNREFUSED|2/);
+    } finally {
+      await stack.start('signer-2');
+    }
+  });
+});
