@@ -174,6 +174,12 @@ export function apiConfig(env: Env) {
 }
 export type ApiConfig = ReturnType<typeof apiConfig>;
 
+/** What an operator's command is told. @throws ConfigError */
+export function adminConfig(env: Env) {
+  const parsed = read(common.pick({ PURSER_ENV: true }).extend(database.shape), env);
+  return { environment: parsed.PURSER_ENV, database: { url: parsed.DATABASE_URL, max: 1 } };
+}
+
 /** What a worker process is told; each queue requires what it alone needs. @throws ConfigError */
 export function workerConfig(env: Env) {
   const parsed = read(worker, env);
