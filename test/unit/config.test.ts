@@ -1,0 +1,103 @@
+import { describe, expect, it } from 'vitest';
+import { apiConfig, workerConfig } from '../../shared/config.ts';
+
+const api = {
+  PURSER_ENV: 'sandbox',
+  DATABASE_URL: 'postgres://purser_app:hunter2@127.0.0.1/purser',
+  TEMPORAL_ADDRESS: '127.0.0.1:7233',
+  PURSER_CHAINS: 'eip155:31337',
+};
+const worker = {
+  ...api,
+  PURSER_POLICY_KEY_FILE: '/keys/policy.json',
+  PURSER_COORDINATOR_KEY_FILE: '/keys/coordinator.json',
+  PURSER_SIGNERS: JSON.stringify([1, 2, 3].map((party) => ({ party, url: 'http://127.0.0.1:7101', publicKey: 'a.b' }))),
+  PURSER_RPC_EIP155_31337: 'http://127.0.0.1:8545, http://127.0.0.1:8546',
+};
+const message = (read: () => unknown): string => {
+  try {
+    read();
+  } catch (error) {
+    return (error as Error).message;
+  }
+  throw new Error('nothing was wrong');
+};
+
+describe('configuration of the api', () => {
+  it('has defaults for all that may be left out; an empty variable is left out', () => {
+    const config = apiConfig({ ...api, PURSER_PORT: '', PURSER_DECISION_WAIT_MS: '' });
+    expect(config).toMatchObject({ host: '127.0.0.1', port: 8080, decisionWaitMs: 2_000, logLevel: 'info' });
+    expect(config.temporal).toEqual({ address: '127.0.0.1:7233', namespace: 'default', apiKey: undefined, tls: false });
+  });
+
+  it('names everything that is wrong, each in a sentence', () => {
+    const text = message(() => apiConfig({ PURSER_ENV: 'test', PURSER_PORT: '99999', DATABASE_URL: 'mysql://x' }));
+    expect(text).toMatch(/PURSER_ENV: /);
+    expect(text).toMatch(/PURSER_PORT: /);
+    expect(text).toMatch(/DATABASE_URL: is not a postgres:\/\/ URL/);
+    expect(text).toMatch(/TEMPORAL_ADDRESS is missing\./);
+    expect(text).toMatch(/PURSER_CHAINS is missing\./);
+  });
+
+  it('never repeats a value: some are secret', () => {
+    expect(message(() => apiConfig({ ...api, DATABASE_URL: 'http://u:hunter2@h' }))).not.toContain('hunter2');
+  });
+
+  it('turns TLS on for an API key of Temporal Cloud, unless told otherwise', () => {
+    expect(apiConfig({ ...api, TEMPORAL_API_KEY: 'k' }).temporal.tls).toBe(true);
+    expect(apiConfig({ ...api, TEMPORAL_API_KEY: 'k', TEMPORAL_TLS: 'false' }).temporal.tls).toBe(false);
+  });
+
+  it('refuses the faucet in production', () => {
+    const env = {
+      ...api,
+      PURSER_ENV: 'production',
+      PURSER_CHAINS: 'eip155:1',
+      PURSER_FAUCET_URL: 'http://127.0.0.1:1',
+    };
+    expect(message(() => apiConfig(env))).toMatch(/PURSER_FAUCET_URL .* refused in production/);
+  });
+
+  it.each([
+    'eip155:31337=USDC/6',
+    'eip155:31337/erc20:0x12=USDC/6',
+    'eip155:31337/erc20:0x7EC91C24b113A80Cd70e4877245434E4f065F96F=USDC',
+  ])('refuses the token %j and shows one that is right', (text) => {
+    expect(message(() => apiConfig({ ...api, PURSER_EXTRA_TOKENS: text }))).toContain('eip155:31337/erc20:0x…=USDC/6');
+  });
+});
+
+describe('configuration of a worker', () => {
+  it('asks of each queue only what that queue needs', () => {
+    const { TEMPORAL_ADDRESS, PURSER_ENV, PURSER_CHAINS, PURSER_SIGNERS, PURSER_COORDINATOR_KEY_FILE } = worker;
+    const signing = { TEMPORAL_ADDRESS, PURSER_ENV, PURSER_CHAINS, PURSER_SIGNERS, PURSER_COORDINATOR_KEY_FILE };
+    expect(workerConfig({ ...signing, PURSER_QUEUES: 'wallet-signing' }).database).toBeUndefined();
+    const text = message(() => workerConfig({ ...signing, PURSER_QUEUES: 'wallet,wallet-chain' }));
+    expect(text).toMatch(/DATABASE_URL is missing: queue wallet, wallet-chain needs it/);
+    expect(text).toMatch(/PURSER_POLICY_KEY_FILE is missing: queue wallet needs it/);
+    expect(text).toMatch(/PURSER_RPC_EIP155_31337 is missing/);
+  });
+
+  it('reads what is said for one chain: endpoints, depth, fee ceiling to the wei', () => {
+    const config = workerConfig({
+      ...worker,
+      PURSER_CONFIRMATIONS_EIP155_31337: '5',
+      PURSER_MAX_FEE_GWEI_EIP155_31337: '1.000000001',
+    });
+    expect(config.rpc).toEqual({ 'eip155:31337': ['http://127.0.0.1:8545', 'http://127.0.0.1:8546'] });
+    expect(config.registry.confirmations).toEqual({ 'eip155:31337': 5 });
+    expect(config.maxFeePerGasWei).toEqual({ 'eip155:31337': 1_000_000_001n });
+  });
+
+  it.each([
+    ['PURSER_QUEUES', 'wallet,other'],
+    ['PURSER_SIGNERS', '{'],
+    ['PURSER_SIGNERS', '[]'],
+    ['PURSER_MAX_IN_FLIGHT', '0'],
+    ['PURSER_RPC_EIP155_31337', 'ftp://h'],
+    ['PURSER_CONFIRMATIONS_EIP155_31337', '0'],
+    ['PURSER_MAX_FEE_GWEI_EIP155_31337', '1e9'],
+  ])('refuses %s = %j by its name', (name, value) => {
+    expect(message(() => workerConfig({ ...worker, [name]: value }))).toContain(name);
+  });
+});
