@@ -1,3 +1,4 @@
+import { Client, Connection } from '@temporalio/client';
 import { type Address, createPublicClient, erc20Abi, http } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -161,5 +162,22 @@ describe('a payment survives kill -9, is confirmed, and is made once', () => {
     await stack.start('signer-2');
     await expectPaidOnce(sent);
     await stack.start('signer-1');
+  });
+
+  it('with its workflow terminated by hand: another one takes over where it stood', { timeout: 180_000 }, async () => {
+    await Promise.all([stack.halt('signer-1'), stack.halt('signer-2')]);
+    const sent = await send();
+    const stuck = await eventually(
+      () => client.get(`/transactions/${sent.id}`),
+      ({ body }) => body.status_detail === 'signing',
+      { timeoutMs: 30_000 },
+    );
+    const connection = await Connection.connect({ address: stack.temporalAddress });
+    await new Client({ connection }).workflow.getHandle(sent.id).terminate('by an operator');
+    await connection.close();
+    await Promise.all([stack.start('signer-1'), stack.start('signer-2')]);
+    await expectPaidOnce(sent);
+    expect((await client.get(`/transactions/${sent.id}`)).body.nonce).toBe(stuck.body.nonce);
+    await expectNoGap();
   });
 });
