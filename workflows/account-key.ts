@@ -1,25 +1,7 @@
 import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
-import {
-  ParentClosePolicy,
-  proxyActivities,
-  proxyLocalActivities,
-  setCurrentDetails,
-  startChild,
-} from '@temporalio/workflow';
-import type { SigningActivities } from '../activities/signing.ts';
-import type { WalletActivities } from '../activities/wallet.ts';
-import { type AccountKeyInput, type AccountKeyResult, queues } from '../shared/temporal.ts';
-
-const { claimKey, publishKey, countMissingKeys } = proxyLocalActivities<WalletActivities>({
-  startToCloseTimeout: '2s',
-  retry: { initialInterval: '100ms', maximumInterval: '5s' },
-});
-const { generateKey } = proxyActivities<SigningActivities>({
-  taskQueue: queues.signing,
-  startToCloseTimeout: '2m',
-  heartbeatTimeout: '10s',
-  retry: { initialInterval: '1s', maximumInterval: '10s' },
-});
+import { ParentClosePolicy, setCurrentDetails, startChild } from '@temporalio/workflow';
+import type { AccountKeyInput, AccountKeyResult } from '../shared/temporal.ts';
+import { claimKey, countMissingKeys, generateKey, publishKey } from './proxies.ts';
 
 const spareKeysWorkflowId = 'spare-keys';
 

@@ -15,13 +15,17 @@ export function describeStage(stage: Stage): string {
   return words[stage];
 }
 
-/** How long to wait for the block watcher before asking the chain oneself: after bytes were sent well, */
+/** How long to wait for a word that should come before looking oneself: where all went well, */
 export const usualWatchMs = 30_000;
 /** and where it is not known how they fared. */
 export const doubtfulWatchMs = 2_000;
-const longestWatchMs = 600_000;
+const shortestQuietMs = 2_000;
+const longestQuietMs = 600_000;
 
-/** The next such wait: doubles up to ten minutes. @param lastMs 0 after a look that did not wait */
-export function nextWatchMs(lastMs: number): number {
-  return Math.min(Math.max(lastMs * 2, doubtfulWatchMs), longestWatchMs);
+/**
+ * How long to go on waiting for a word after one that did not come: doubles, from two seconds to ten minutes.
+ * @param lastMs the wait before; 0 for none
+ */
+export function nextQuietMs(lastMs: number): number {
+  return Math.min(Math.max(lastMs * 2, shortestQuietMs), longestQuietMs);
 }

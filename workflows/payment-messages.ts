@@ -1,0 +1,23 @@
+import { defineSignal, defineUpdate, getExternalWorkflowHandle, log, setCurrentDetails } from '@temporalio/workflow';
+import { describeStage, type Stage } from '../shared/domain/transaction.ts';
+import { messageNames, type PolicyDecision } from '../shared/temporal.ts';
+
+/** Answers the POST: once decided, and once the chain's first word is known if that comes quickly. */
+export const policyDecision = defineUpdate<PolicyDecision>(messageNames.policyDecision);
+/** A hint that the database knows more about our attempts than before; carries nothing. */
+export const chainState = defineSignal(messageNames.chainState);
+/** A hint that a nonce of our wallet may be free. */
+export const slotFree = defineSignal(messageNames.slotFree);
+
+/** Tells the next payment of the wallet that a nonce may be free; if it is gone, it needs none. */
+export async function wake(transactionId: string | undefined): Promise<void> {
+  if (transactionId === undefined) return;
+  await getExternalWorkflowHandle(transactionId)
+    .signal(slotFree)
+    .catch((error: unknown) => log.info('the payment to be woken is gone', { transactionId, error: String(error) }));
+}
+
+/** Tells the operator in words where the payment stands. */
+export function show(stage: Stage): void {
+  setCurrentDetails(describeStage(stage));
+}

@@ -1,0 +1,53 @@
+import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
+import type { ChainActivities } from '../activities/chain.ts';
+import type { SigningActivities } from '../activities/signing.ts';
+import type { WalletActivities } from '../activities/wallet.ts';
+import { queues } from '../shared/temporal.ts';
+
+/** SQL only, in the worker that runs the workflow: an attempt ends within a second, or is repeated. */
+export const { evaluatePolicy, allot, settle, fail, claimKey, publishKey, countMissingKeys } =
+  proxyLocalActivities<WalletActivities>({
+    startToCloseTimeout: '2s',
+    retry: { initialInterval: '100ms', maximumInterval: '5s' },
+  });
+
+/** The timeout is also how long a dead worker's step waits to be repeated; an endpoint is given up after 4 s. */
+export const { prepare, broadcast, checkChain } = proxyActivities<ChainActivities>({
+  taskQueue: queues.chain,
+  startToCloseTimeout: '10s',
+  retry: { initialInterval: '250ms', maximumInterval: '5s' },
+});
+
+/** A signature takes some 50 ms; while signers are away, each attempt looks for them for up to 20 s. */
+export const { sign } = proxyActivities<SigningActivities>({
+  taskQueue: queues.signing,
+  startToCloseTimeout: '25s',
+  heartbeatTimeout: '5s',
+  retry: { initialInterval: '250ms', maximumInterval: '5s' },
+});
+
+/** Three processes work for some seconds, and queue when several keys are wanted. */
+export const { generateKey } = proxyActivities<SigningActivities>({
+  taskQueue: queues.signing,
+  startToCloseTimeout: '2m',
+  heartbeatTimeout: '10s',
+  retry: { initialInterval: '1s', maximumInterval: '10s' },
+});
+
+/** For somebody who waits for the answer: once, and quickly. */
+export const { signerHealth } = proxyActivities<SigningActivities>({
+  taskQueue: queues.signing,
+  startToCloseTimeout: '2s',
+  scheduleToCloseTimeout: '3s',
+  retry: { maximumAttempts: 1 },
+});
+
+/**
+ * Starts hundreds of workflows. The heartbeat is short because an answer that got lost must not hold up the runs to
+ * come: the schedule starts no second one beside it.
+ */
+export const { startMissing } = proxyActivities<WalletActivities>({
+  startToCloseTimeout: '1m',
+  heartbeatTimeout: '5s',
+  retry: { initialInterval: '1s', maximumAttempts: 3 },
+});
