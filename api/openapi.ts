@@ -102,7 +102,6 @@ export function createOpenApiDocument({ endpoints, version }: { endpoints: reado
       version,
       description:
         'Wallets for AI agents that can pay, safely. Amounts are decimal strings and are never rounded; timestamps are UTC with milliseconds; identifiers are opaque. Members and query parameters that are not listed here are refused. Every error is the same object: `code` for programs, `message` for people, `param` for the member at fault.',
-      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/', description: 'This installation' }],
     security: [{ apiKey: [] }],
