@@ -8,7 +8,9 @@ shift
 [ $# -gt 0 ] || set -- node signer/init.ts
 
 public_key() {
-  "$@" | sed -n 's/.*"publicKey":"\([^"]*\)".*/\1/p'
+  # Not as one pipeline: that would end with the success of sed.
+  made=$("$@") || exit 1
+  printf '%s\n' "$made" | sed -n 's/.*"publicKey":"\([^"]*\)".*/\1/p'
 }
 
 one=$(public_key "$@" --kind signer --dir "$dir/signer-1")
