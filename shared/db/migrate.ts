@@ -27,12 +27,20 @@ export async function migrate({
   return done.map((migration) => migration.name);
 }
 
-if (import.meta.main) {
-  const databaseUrl = process.env.DATABASE_OWNER_URL;
-  if (!databaseUrl) {
-    console.error('DATABASE_OWNER_URL is missing: the postgres:// URL of a role that may change the schema.');
-    process.exit(1);
-  }
+async function main(databaseUrl: string | undefined): Promise<void> {
+  if (!databaseUrl)
+    throw new Error('DATABASE_OWNER_URL is missing: the postgres:// URL of a role that may change the schema.');
   const done = await migrate({ databaseUrl, log: (line) => console.error(line) });
   console.log(done.length === 0 ? 'The schema is up to date.' : `Migrated: ${done.join(', ')}`);
+}
+
+if (import.meta.main) {
+  try {
+    await main(process.env.DATABASE_OWNER_URL);
+  } catch (error) {
+    // A database that is away or refuses says so in its own words; some such errors have a code and no message.
+    const { message, code } = error as NodeJS.ErrnoException;
+    console.error(`The schema was not migrated: ${message || code}`);
+    process.exit(1);
+  }
 }
