@@ -1,4 +1,4 @@
-import type { PolicyType } from '../domain/policy/types.ts';
+import type { PolicyType } from '../domain/policy/engine.ts';
 import type { Queryable } from './pool.ts';
 
 export interface PolicyRow {
@@ -35,12 +35,23 @@ export async function findPolicy(
   return rows[0];
 }
 
-/** All policies of an agent, oldest first: what a payment is judged by, in the order in which violations are told. */
-export async function policiesOfAgent(db: Queryable, { agentId }: { agentId: string }): Promise<PolicyRow[]> {
-  const { rows } = await db.query<PolicyRow>('select * from policies where agent_id = $1 order by created_at, id', [
-    agentId,
-  ]);
-  return rows;
+/**
+ * All policies of an agent, oldest first (the order in which violations are told), and what its account says about
+ * agents that have none.
+ */
+export async function policiesOfAgent(
+  db: Queryable,
+  { agentId }: { agentId: string },
+): Promise<{ policies: PolicyRow[]; defaultDeny: boolean }> {
+  const { rows } = await db.query<PolicyRow & { default_deny: boolean }>(
+    `select accounts.default_deny, policies.*
+     from agents join accounts on accounts.id = agents.account_id
+     left join policies on policies.agent_id = agents.id
+     where agents.id = $1 order by policies.created_at, policies.id`,
+    [agentId],
+  );
+  // An agent that is not there: nothing is known about its account, so nothing is allowed.
+  return { policies: rows.filter(({ id }) => id !== null), defaultDeny: rows[0]?.default_deny ?? true };
 }
 
 /** Replaces the rules as a whole. @returns the policy as it is now, unless it was deleted meanwhile */

@@ -1,5 +1,6 @@
 import type { Asset } from '../chain/registry.ts';
-import type { Evaluation } from '../domain/policy/engine.ts';
+import type { Decision } from '../domain/policy/engine.ts';
+import type { ApprovalStatus } from './approvals.ts';
 import type { Queryable } from './pool.ts';
 
 export type TransactionStatus = 'pending' | 'confirmed' | 'failed';
@@ -45,7 +46,7 @@ export interface TransactionRow {
   readonly failure_code: FailureCode | null;
   readonly failure_message: string | null;
   readonly decision_id: string | null;
-  readonly decision: Evaluation | null;
+  readonly decision: Decision | null;
   readonly nonce: string | null;
   readonly hash: string | null;
   readonly fee_minor: string | null;
@@ -53,6 +54,10 @@ export interface TransactionRow {
   readonly confirmations: number;
   readonly created_at: Date;
   readonly updated_at: Date;
+  /** The question to a person, where one is asked and the row was read for the api. */
+  readonly approval_id?: string | null;
+  readonly approval_status?: ApprovalStatus | null;
+  readonly approval_expires_at?: Date | null;
 }
 
 export interface NewTransaction {
@@ -107,9 +112,17 @@ export async function lockTransaction(db: Queryable, { id }: { id: string }): Pr
   return rows[0];
 }
 
-/** The row as a client sees it: confirmations grow with the chain's head as the watcher last saw it. */
-const shown = `select t.*, greatest(t.confirmations, h.number - t.block_number + 1)::int as confirmations
-  from transactions t left join chain_heads h using (chain)`;
+/**
+ * The row as a client sees it: confirmations grow with the chain's head as the watcher last saw it, and a question that
+ * nobody answered in time is shown as expired also before its timer says so.
+ */
+const shown = `select t.*, greatest(t.confirmations, h.number - t.block_number + 1)::int as confirmations,
+    a.id as approval_id, a.expires_at as approval_expires_at,
+    case when a.status = 'pending' and a.expires_at <= now() then 'expired' else a.status end as approval_status
+  from transactions t left join chain_heads h using (chain)
+  left join lateral (
+    select * from approvals where transaction_id = t.id
+    order by (status = 'pending') desc, expires_at, id limit 1) a on true`;
 
 /** The row, if it is this account's: for the api. */
 export async function findTransaction(
@@ -126,7 +139,7 @@ export interface TransactionFilter {
   readonly status?: TransactionStatus | undefined;
 }
 
-const filtered = `account_id = $1 and ($2::text is null or agent_id = $2) and ($3::text is null or status = $3)`;
+const ofAccount = `t.account_id = $1 and ($2::text is null or t.agent_id = $2) and ($3::text is null or t.status = $3)`;
 
 /** One page, newest first; rows of one instant are ordered by id, so that pages never overlap. */
 export async function listTransactions(
@@ -134,7 +147,7 @@ export async function listTransactions(
   { accountId, agentId, status, limit, offset }: TransactionFilter & { limit: number; offset: number },
 ): Promise<TransactionRow[]> {
   const { rows } = await db.query<TransactionRow>(
-    `${shown} where ${filtered} order by t.created_at desc, t.id desc limit $4 offset $5`,
+    `${shown} where ${ofAccount} order by t.created_at desc, t.id desc limit $4 offset $5`,
     [accountId, agentId ?? null, status ?? null, limit, offset],
   );
   return rows;
@@ -145,7 +158,7 @@ export async function countTransactions(
   { accountId, agentId, status }: TransactionFilter,
 ): Promise<number> {
   const { rows } = await db.query<{ count: number }>(
-    `select count(*)::int as count from transactions where ${filtered}`,
+    `select count(*)::int as count from transactions t where ${ofAccount}`,
     [accountId, agentId ?? null, status ?? null],
   );
   return rows[0]!.count;
@@ -154,19 +167,37 @@ export async function countTransactions(
 /** Keeps the first decision; a later one changes nothing. */
 export async function storeDecision(
   db: Queryable,
-  { id, decisionId, decision }: { id: string; decisionId: string; decision: Evaluation },
+  { id, decisionId, decision }: { id: string; decisionId: string; decision: Decision },
 ): Promise<void> {
   await db.query(
-    `update transactions set decision_id = $2, decision = $3, status_detail = 'policy_check', updated_at = now()
+    `update transactions set decision_id = $2, decision = $3, status_detail = $4, updated_at = now()
      where id = $1 and decision is null and status = 'pending'`,
-    [id, decisionId, JSON.stringify(decision)],
+    [
+      id,
+      decisionId,
+      JSON.stringify(decision),
+      decision.outcome === 'require_approval' ? 'awaiting_approval' : 'policy_check',
+    ],
   );
 }
 
-/** The second evaluation denies what the first one allowed: its words are the ones to be told. */
-export async function storeDenial(
+/** A person is asked, or no longer: the payment waits for nothing else. */
+export async function markAwaiting(
   db: Queryable,
-  { id, decision }: { id: string; decision: Evaluation },
+  { id, isAwaiting }: { id: string; isAwaiting: boolean },
+): Promise<void> {
+  await db.query(
+    `update transactions set status_detail = $2, waiting_since = null, updated_at = now()
+     where id = $1 and status = 'pending' and status_detail in ('policy_check', 'awaiting_approval', 'signing')
+       and status_detail <> $2`,
+    [id, isAwaiting ? 'awaiting_approval' : 'policy_check'],
+  );
+}
+
+/** The second evaluation decides otherwise than the first one: its words are the ones to be told. */
+export async function replaceDecision(
+  db: Queryable,
+  { id, decision }: { id: string; decision: Decision },
 ): Promise<void> {
   await db.query(`update transactions set decision = $2 where id = $1 and status = 'pending'`, [
     id,
