@@ -1,21 +1,28 @@
 import type { PreparedTransfer } from '../shared/chain/adapter.ts';
 import { buildTransfer } from '../shared/chain/evm/build-transfer.ts';
 import { lockWallet, type WalletRow } from '../shared/db/agents.ts';
+import { approvalsOfTransaction, cancelApprovals } from '../shared/db/approvals.ts';
 import { findAttempts } from '../shared/db/attempts.ts';
+import type { Clock } from '../shared/db/clock.ts';
 import { inTransaction, type Pool, type Queryable } from '../shared/db/pool.ts';
-import { countOpenSlots, findSlot, insertSlot, nextNonce, releaseSlot, type SlotRow } from '../shared/db/slots.ts';
+import { restampReservation } from '../shared/db/reservations.ts';
+import { countOpenSlots, findSlot, insertSlot, nextNonce } from '../shared/db/slots.ts';
 import {
-  failTransaction,
+  type FailureCode,
+  markAwaiting,
   markSigning,
   markWaiting,
-  storeDenial,
+  replaceDecision,
   type TransactionRow,
   takeLongestWaiting,
 } from '../shared/db/transactions.ts';
+import type { Decision } from '../shared/domain/policy/engine.ts';
 import type { PaymentIntent, SignPayload } from '../shared/domain/receipt.ts';
 import { signReceipt } from '../shared/receipt.ts';
-import { denialFailure, inactiveFailure, judge, lockAgentAndTransaction } from './evaluate-policy.ts';
-import { impossible, notFound } from './failures.ts';
+import { endUnsent, inactiveFailure, lockAgentAndTransaction } from './end-payment.ts';
+import { askPeople, denialFailure, judge, noteEvaluation } from './evaluate-policy.ts';
+import { notFound } from './failures.ts';
+import { takeHolds } from './take-holds.ts';
 
 /** What the signing step needs, complete: it has no database. */
 export interface Allotment {
@@ -30,9 +37,13 @@ export type AllotResult =
   | { readonly outcome: 'allotted'; readonly allotment: Allotment }
   /** As many payments of the wallet are in flight as may be: wait for `slotFree`. */
   | { readonly outcome: 'wait' }
+  /** A person is asked: wait for the answer. */
+  | { readonly outcome: 'awaiting' }
   /** `wake`: the payment that has waited longest for the nonce that was given back. */
   | { readonly outcome: 'denied'; readonly wake?: string }
   | { readonly outcome: 'ended' }
+  /** What the chain said is missing or was said to an earlier version: prepare (again). */
+  | { readonly outcome: 'unprepared' }
   /** Signed before and stored: nothing is left to sign. */
   | { readonly outcome: 'signed' };
 
@@ -41,7 +52,7 @@ const receiptLifetimeSeconds = 600;
 
 export interface AllotDependencies {
   readonly pool: Pool;
-  readonly clock: () => Date;
+  readonly clock: Clock;
   /** Ed25519 private key of the policy step. */
   readonly policyKey: Parameters<typeof signReceipt>[0];
   /** Payments with a nonce at most, for each wallet and chain. */
@@ -49,7 +60,7 @@ export interface AllotDependencies {
 }
 
 /**
- * Second evaluation, nonce and what is to be signed, in one database transaction; then the policy receipt for it.
+ * Second evaluation, hold, nonce and what is to be signed, in one database transaction; then the policy receipt for it.
  * A repeat before anything was sent judges again and gives the same nonce and payload with a fresh receipt.
  * @param prepared what the chain said; absent when a payload was made before
  */
@@ -59,34 +70,74 @@ export function createAllot({ pool, clock, policyKey, maxInFlight }: AllotDepend
       const { agent, row } = await lockAgentAndTransaction(db, transactionId);
       if (row.status !== 'pending') return { outcome: 'ended' } as const;
       if ((await findAttempts(db, { transactionId })).length > 0) return { outcome: 'signed' } as const;
-      const decision = await judge(db, row, clock());
-      if (agent.status !== 'active' || decision.outcome === 'deny') {
-        await releaseSlot(db, { transactionId });
-        if (decision.outcome === 'deny') await storeDenial(db, { id: row.id, decision });
-        const failure = agent.status === 'active' ? denialFailure(decision) : inactiveFailure(row);
-        await failTransaction(db, { id: row.id, ...failure });
-        const wake = await takeLongestWaiting(db, { walletId: row.wallet_id, chain: row.chain });
-        return wake === undefined ? ({ outcome: 'denied' } as const) : ({ outcome: 'denied', wake } as const);
+      if (agent.status !== 'active') return deny(db, row, inactiveFailure(row));
+      const now = await clock(db);
+      const evaluation = await judge(db, row, now);
+      const { decision } = evaluation;
+      if (decision.outcome === 'deny') {
+        await replaceDecision(db, { id: row.id, decision });
+        await noteEvaluation(db, row, { evaluation, stage: 'second' });
+        return deny(db, row, denialFailure(decision));
       }
       const wallet = await lockWallet(db, { id: row.wallet_id });
       if (!wallet) throw notFound(`Wallet ${row.wallet_id}`);
-      const slot = (await findSlot(db, { transactionId })) ?? (await takeSlot(db, { row, prepared, maxInFlight }));
-      if (!slot) return { outcome: 'wait' } as const;
-      return { outcome: 'allotted', row, wallet, payload: slot.payload } as const;
+      const slot = await findSlot(db, { transactionId });
+      if (!slot) {
+        if (!isComplete(prepared)) return { outcome: 'unprepared' } as const;
+        const shortage = await takeHolds(db, { row, prepared });
+        if (shortage) return deny(db, row, { code: 'insufficient_funds', message: shortage });
+      }
+      if (await isAwaiting(db, row, { decision, now })) return { outcome: 'awaiting' } as const;
+      const payload = slot?.payload ?? (await takeSlot(db, { row, prepared: prepared!, maxInFlight }));
+      if (!payload) return { outcome: 'wait' } as const;
+      await restampReservation(db, { transactionId, now });
+      return { outcome: 'allotted', row, wallet, payload, now } as const;
     });
     if (given.outcome !== 'allotted') return given;
-    const { row, wallet, payload } = given;
-    const receipt = await issueReceipt({ policyKey, row, wallet, payload, now: clock() });
+    const { row, wallet, payload, now } = given;
+    const receipt = await issueReceipt({ policyKey, row, wallet, payload, now });
     const allotment = { keyId: wallet.account_key_id, path: wallet.path, address: wallet.address, payload, receipt };
     return { outcome: 'allotted', allotment };
   };
 }
 
+async function deny(
+  db: Queryable,
+  row: TransactionRow,
+  failure: { code: FailureCode; message: string },
+): Promise<AllotResult & { outcome: 'denied' }> {
+  await endUnsent(db, row, failure);
+  const wake = await takeLongestWaiting(db, { walletId: row.wallet_id, chain: row.chain });
+  return wake === undefined ? { outcome: 'denied' } : { outcome: 'denied', wake };
+}
+
+/** A history of an earlier version may carry an answer without balances; nobody may guess them. */
+function isComplete(prepared: PreparedTransfer | undefined): prepared is PreparedTransfer {
+  return (prepared as Partial<PreparedTransfer> | undefined)?.balanceMinor !== undefined;
+}
+
+/** Whether a person still has to agree; asks those whom the second evaluation names and nobody has asked. */
+async function isAwaiting(
+  db: Queryable,
+  row: TransactionRow,
+  { decision, now }: { decision: Decision; now: Date },
+): Promise<boolean> {
+  if (decision.approvals.length === 0 && row.status_detail !== 'awaiting_approval') return false;
+  const keptPolicyIds = decision.approvals.map((each) => each.policy_id);
+  await cancelApprovals(db, { transactionId: row.id, keptPolicyIds });
+  await askPeople(db, row, { decision, now });
+  const approvals = keptPolicyIds.length > 0 ? await approvalsOfTransaction(db, { transactionId: row.id }) : [];
+  const isApproved = (policyId: string) =>
+    approvals.some(({ policy_id, status }) => policy_id === policyId && status === 'approved');
+  const isWaiting = !keptPolicyIds.every(isApproved);
+  await markAwaiting(db, { id: row.id, isAwaiting: isWaiting });
+  return isWaiting;
+}
+
 async function takeSlot(
   db: Queryable,
-  { row, prepared, maxInFlight }: { row: TransactionRow; prepared: PreparedTransfer | undefined; maxInFlight: number },
-): Promise<Pick<SlotRow, 'payload'> | undefined> {
-  if (!prepared) throw impossible(`Transaction ${row.id} is to be allotted without having been prepared.`);
+  { row, prepared, maxInFlight }: { row: TransactionRow; prepared: PreparedTransfer; maxInFlight: number },
+): Promise<SignPayload | undefined> {
   const place = { walletId: row.wallet_id, chain: row.chain };
   if ((await countOpenSlots(db, place)) >= maxInFlight) {
     await markWaiting(db, { id: row.id });
@@ -97,7 +148,7 @@ async function takeSlot(
   const payload: SignPayload = { kind: 'evm-transaction', transaction };
   await insertSlot(db, { ...place, nonce, transactionId: row.id, payload });
   await markSigning(db, { id: row.id, nonce });
-  return { payload };
+  return payload;
 }
 
 function intentOf(row: TransactionRow, maxFeeMinor: string): PaymentIntent {

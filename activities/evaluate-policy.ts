@@ -1,84 +1,147 @@
-import { lockAgent } from '../shared/db/agents.ts';
+import { approvalsOfTransaction, insertApproval } from '../shared/db/approvals.ts';
 import { findAttempts } from '../shared/db/attempts.ts';
-import { policiesOfAgent } from '../shared/db/policies.ts';
+import { insertAudit } from '../shared/db/audit.ts';
+import type { Clock } from '../shared/db/clock.ts';
+import { insertEvent } from '../shared/db/events.ts';
 import { inTransaction, type Pool, type Queryable } from '../shared/db/pool.ts';
+import { reserve } from '../shared/db/reservations.ts';
 import { findSlot } from '../shared/db/slots.ts';
-import {
-  failTransaction,
-  getTransaction,
-  lockTransaction,
-  storeDecision,
-  type TransactionRow,
-} from '../shared/db/transactions.ts';
-import { type Evaluation, evaluate } from '../shared/domain/policy/engine.ts';
-import type { Violation } from '../shared/domain/policy/types.ts';
+import { storeDecision, type TransactionRow } from '../shared/db/transactions.ts';
+import { toAtoms } from '../shared/domain/money.ts';
+import { type Decision, type Evaluation, explainViolation } from '../shared/domain/policy/engine.ts';
 import { newId } from '../shared/ids.ts';
-import { notFound } from './failures.ts';
+import { judgePayment } from '../shared/judge-payment.ts';
+import { endUnsent, inactiveFailure, lockAgentAndTransaction } from './end-payment.ts';
 
 export type EvaluatePolicyResult =
   | { readonly outcome: 'denied' | 'ended' }
-  /** `resume`: the first step that the database does not show as done. */
-  | { readonly outcome: 'allowed'; readonly resume: 'prepare' | 'sign' | 'watch' };
+  /**
+   * `resume`: the first step that the database does not show as done.
+   * `answerWithinMs`: a person is asked; how long the first question stands.
+   */
+  | { readonly outcome: 'allowed'; readonly resume: 'prepare' | 'sign' | 'watch'; readonly answerWithinMs?: number };
 
 /**
- * First evaluation: judges the payment once, under the agent's lock, and stores the decision with the row.
+ * First evaluation: judges the payment once, under the agent's lock, stores the decision with the row, and takes the
+ * amount from the agent's limits, all in one database transaction. Asks a person where a policy wants it: such a
+ * payment is allowed to go on, and `allot` gives it no nonce before the answer.
  * A repeat returns what was stored, and says where to go on.
  */
-export function createEvaluatePolicy({ pool, clock }: { pool: Pool; clock: () => Date }) {
+export function createEvaluatePolicy({ pool, clock }: { pool: Pool; clock: Clock }) {
   return async function evaluatePolicy(transactionId: string): Promise<EvaluatePolicyResult> {
     return inTransaction(pool, async (db) => {
       const { agent, row } = await lockAgentAndTransaction(db, transactionId);
       if (row.status === 'failed' && row.decision?.outcome === 'deny') return { outcome: 'denied' };
       if (row.status !== 'pending') return { outcome: 'ended' };
-      if (row.decision) return { outcome: 'allowed', resume: await firstStepLeft(db, transactionId) };
+      if (row.decision) return { ...(await firstStepLeft(db, transactionId)), ...(await timeToAnswer(db, row, clock)) };
       if (agent.status !== 'active') {
-        await failTransaction(db, { id: row.id, ...inactiveFailure(row) });
+        await endUnsent(db, row, inactiveFailure(row));
         return { outcome: 'denied' };
       }
-      const decision = await judge(db, row, clock());
+      const now = await clock(db);
+      const evaluation = await judge(db, row, now);
+      const { decision } = evaluation;
       await storeDecision(db, { id: row.id, decisionId: newId('dec'), decision });
-      if (decision.outcome === 'allow') return { outcome: 'allowed', resume: 'prepare' };
-      await failTransaction(db, { id: row.id, ...denialFailure(decision) });
-      return { outcome: 'denied' };
+      await noteEvaluation(db, row, { evaluation, stage: 'first' });
+      if (decision.outcome === 'deny') {
+        await endUnsent(db, row, denialFailure(decision));
+        return { outcome: 'denied' };
+      }
+      await reserve(db, {
+        transactionId: row.id,
+        accountId: row.account_id,
+        agentId: row.agent_id,
+        token: row.token,
+        atoms: toAtoms(BigInt(row.amount_minor), row.decimals),
+        now,
+      });
+      await askPeople(db, row, { decision, now });
+      const timeouts = decision.approvals.map((each) => each.timeout_seconds * 1000);
+      if (timeouts.length === 0) return { outcome: 'allowed', resume: 'prepare' };
+      return { outcome: 'allowed', resume: 'prepare', answerWithinMs: Math.min(...timeouts) };
     });
   };
 }
 
-/** Locks in the one order that every writer keeps: agent, then transaction. */
-export async function lockAgentAndTransaction(db: Queryable, transactionId: string) {
-  const known = await getTransaction(db, { id: transactionId });
-  if (!known) throw notFound(`Transaction ${transactionId}`);
-  const agent = await lockAgent(db, { id: known.agent_id });
-  const row = await lockTransaction(db, { id: transactionId });
-  if (!agent || !row) throw notFound(`Transaction ${transactionId}`);
-  return { agent, row };
+/** Judges a stored payment by its agent's policies and usage as they stand in this database transaction. */
+export function judge(db: Queryable, row: TransactionRow, now: Date): Promise<Evaluation> {
+  const payment = {
+    chain: row.chain,
+    token: row.token,
+    decimals: row.decimals,
+    amountMinor: BigInt(row.amount_minor),
+    toAddress: row.to_address,
+  };
+  return judgePayment(db, { agentId: row.agent_id, payment, now, transactionId: row.id });
 }
 
-/** Judges a payment against its agent's policies as they stand in this database transaction. */
-export async function judge(db: Queryable, row: TransactionRow, now: Date): Promise<Evaluation> {
-  const policies = await policiesOfAgent(db, { agentId: row.agent_id });
-  const payment = { token: row.token, decimals: row.decimals, amountMinor: BigInt(row.amount_minor) };
-  return evaluate({ payment, policies, now });
+/** What was decided and why, for the audit log; what was denied, for the receivers of events. */
+export async function noteEvaluation(
+  db: Queryable,
+  row: TransactionRow,
+  { evaluation: { decision, findings }, stage }: { evaluation: Evaluation; stage: 'first' | 'second' },
+): Promise<void> {
+  const isDenied = decision.outcome === 'deny';
+  const about = {
+    accountId: row.account_id,
+    agentId: row.agent_id,
+    resourceType: 'transaction' as const,
+    resourceId: row.id,
+  };
+  await insertAudit(db, {
+    ...about,
+    action: 'transaction.evaluated',
+    result: isDenied ? 'denied' : 'success',
+    metadata: { stage, outcome: decision.outcome, findings, approvals: decision.approvals },
+  });
+  if (!isDenied) return;
+  const { violations } = decision;
+  const data = { transaction_id: row.id, agent_id: row.agent_id, ...violations[0], violations };
+  await insertEvent(db, { ...about, type: 'policy.violated', data });
 }
 
-async function firstStepLeft(db: Queryable, transactionId: string): Promise<'prepare' | 'sign' | 'watch'> {
-  if ((await findAttempts(db, { transactionId })).length > 0) return 'watch';
-  return (await findSlot(db, { transactionId })) ? 'sign' : 'prepare';
+/** Asks every person that the decision names and that was not asked yet. */
+export async function askPeople(
+  db: Queryable,
+  row: TransactionRow,
+  { decision, now }: { decision: Decision; now: Date },
+): Promise<void> {
+  for (const demand of decision.approvals) {
+    const asked = await insertApproval(db, {
+      accountId: row.account_id,
+      agentId: row.agent_id,
+      transactionId: row.id,
+      demand,
+      now,
+    });
+    if (!asked) continue;
+    await insertEvent(db, {
+      accountId: row.account_id,
+      agentId: row.agent_id,
+      type: 'approval.requested',
+      resourceType: 'approval',
+      resourceId: asked.id,
+      data: { id: asked.id, transaction_id: row.id, policy_id: demand.policy_id, expires_at: asked.expires_at },
+    });
+  }
 }
 
-export function inactiveFailure(row: TransactionRow) {
-  return {
-    code: 'agent_inactive',
-    message: `Agent ${row.agent_id} is inactive: it sends nothing until it is active again.`,
-  } as const;
+async function firstStepLeft(db: Queryable, transactionId: string) {
+  const outcome = 'allowed' as const;
+  if ((await findAttempts(db, { transactionId })).length > 0) return { outcome, resume: 'watch' as const };
+  return { outcome, resume: (await findSlot(db, { transactionId })) ? ('sign' as const) : ('prepare' as const) };
 }
 
-export function denialFailure(decision: Evaluation) {
-  return { code: 'policy_violation', message: describeViolation(decision.violations[0]!) } as const;
+/** How long the question that expires first still stands, if one is open. */
+async function timeToAnswer(db: Queryable, row: TransactionRow, clock: Clock): Promise<{ answerWithinMs?: number }> {
+  if (row.status_detail !== 'awaiting_approval') return {};
+  const pending = (await approvalsOfTransaction(db, { transactionId: row.id })).find(
+    ({ status }) => status === 'pending',
+  );
+  if (!pending) return {};
+  return { answerWithinMs: Math.max(1, pending.expires_at.getTime() - (await clock(db)).getTime()) };
 }
 
-/** The first broken rule in one sentence. */
-function describeViolation(violation: Violation): string {
-  if (violation.limit === null) return `Policy ${violation.policy_id} could not be judged, so the payment is denied.`;
-  return `${violation.attempted} ${violation.token} breaks ${violation.rule} ${violation.limit} of policy ${violation.policy_id}.`;
+export function denialFailure(decision: Decision) {
+  return { code: 'policy_violation', message: explainViolation(decision.violations[0]!) } as const;
 }

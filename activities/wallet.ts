@@ -3,6 +3,8 @@ import type { Pool } from '../shared/db/pool.ts';
 import type { Logger } from '../shared/log.ts';
 import { createClaimKey, createCountMissingKeys, createPublishKey } from './account-key.ts';
 import { type AllotDependencies, createAllot } from './allot.ts';
+import { createAwaitApproval } from './await-approval.ts';
+import { createCheckReservations } from './check-reservations.ts';
 import { createEvaluatePolicy } from './evaluate-policy.ts';
 import { createFail, createSettle } from './settle.ts';
 import { createStartMissing } from './start-missing.ts';
@@ -10,7 +12,6 @@ import { createStartMissing } from './start-missing.ts';
 export interface WalletDependencies extends AllotDependencies {
   readonly pool: Pool;
   readonly client: Client;
-  readonly clock: () => Date;
   readonly logger: Logger;
   readonly spareKeys: number;
 }
@@ -19,6 +20,7 @@ export interface WalletDependencies extends AllotDependencies {
 export function createWalletActivities(deps: WalletDependencies) {
   return {
     evaluatePolicy: createEvaluatePolicy(deps),
+    awaitApproval: createAwaitApproval(deps),
     allot: createAllot(deps),
     settle: createSettle(deps),
     fail: createFail(deps),
@@ -26,6 +28,7 @@ export function createWalletActivities(deps: WalletDependencies) {
     publishKey: createPublishKey(deps),
     countMissingKeys: createCountMissingKeys(deps),
     startMissing: createStartMissing(deps),
+    checkReservations: createCheckReservations(deps),
   };
 }
 export type WalletActivities = ReturnType<typeof createWalletActivities>;

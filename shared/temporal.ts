@@ -9,6 +9,7 @@ export const workflowNames = {
   accountKey: 'accountKey',
   readiness: 'readiness',
   reconcile: 'reconcile',
+  checkLimits: 'checkLimits',
 } as const;
 
 /** Names of messages to a running `transaction`. */

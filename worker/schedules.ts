@@ -1,26 +1,47 @@
 import { type Client, ScheduleAlreadyRunning, type ScheduleOptions, ScheduleOverlapPolicy } from '@temporalio/client';
 import { queues, workflowNames } from '../shared/temporal.ts';
 
-const reconcileEvery = '15s';
+interface Plan extends Required<Pick<ScheduleOptions, 'spec' | 'policies'>> {
+  readonly workflow: keyof typeof workflowNames;
+  readonly summary: string;
+}
 
-/** Makes sure that the reconcile schedule exists and is as this version wants it. Safe from several workers at once. */
-export async function ensureSchedules(client: Client): Promise<void> {
-  const schedule = {
-    spec: { intervals: [{ every: reconcileEvery }] },
+/** What runs by itself, by the id of its schedule. */
+const plans: Readonly<Record<string, Plan>> = {
+  reconcile: {
+    spec: { intervals: [{ every: '15s' }] },
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '1m' },
-    action: {
-      type: 'startWorkflow' as const,
-      workflowType: workflowNames.reconcile,
-      workflowId: 'reconcile',
-      taskQueue: queues.wallet,
-      args: [],
-      staticSummary: 'Starts the workflow of every open payment that has none',
-    },
-  } satisfies Omit<ScheduleOptions, 'scheduleId'>;
-  try {
-    await client.schedule.create({ scheduleId: 'reconcile', ...schedule });
-  } catch (error) {
-    if (!(error instanceof ScheduleAlreadyRunning)) throw error;
-    await client.schedule.getHandle('reconcile').update((previous) => ({ ...previous, ...schedule }));
+    workflow: 'reconcile',
+    summary: 'Starts the workflow of every open payment that has none',
+  },
+  'check-limits': {
+    spec: { intervals: [{ every: '1d' }] },
+    policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '1h' },
+    workflow: 'checkLimits',
+    summary: 'Reports reservations and holds that do not agree with their payments',
+  },
+};
+
+/** Makes sure that the schedules exist and are as this version wants them. Safe from several workers at once. */
+export async function ensureSchedules(client: Client): Promise<void> {
+  for (const [scheduleId, { spec, policies, workflow, summary }] of Object.entries(plans)) {
+    const schedule = {
+      spec,
+      policies,
+      action: {
+        type: 'startWorkflow' as const,
+        workflowType: workflowNames[workflow],
+        workflowId: scheduleId,
+        taskQueue: queues.wallet,
+        args: [],
+        staticSummary: summary,
+      },
+    };
+    try {
+      await client.schedule.create({ scheduleId, ...schedule });
+    } catch (error) {
+      if (!(error instanceof ScheduleAlreadyRunning)) throw error;
+      await client.schedule.getHandle(scheduleId).update((previous) => ({ ...previous, ...schedule }));
+    }
   }
 }

@@ -8,6 +8,7 @@ import { createBlockWatcher } from '../activities/watch-blocks.ts';
 import { createEvmAdapter } from '../shared/chain/evm/create-evm-adapter.ts';
 import { createRegistry } from '../shared/chain/registry.ts';
 import type { QueueName, WorkerConfig } from '../shared/config.ts';
+import { databaseClock } from '../shared/db/clock.ts';
 import type { Pool } from '../shared/db/pool.ts';
 import type { Logger } from '../shared/log.ts';
 import { importReceiptKey } from '../shared/receipt.ts';
@@ -49,7 +50,7 @@ const nothing = async () => {};
 async function serveWallet({ config, connection, client, logger, pool, wrap }: ServeDependencies): Promise<Served> {
   const policyKey = await importReceiptKey(readFileSync(config.policyKeyFile!, 'utf8'));
   const { maxInFlight, spareKeys, workflowBundle: codePath } = config;
-  const deps = { pool: pool(), client, clock, logger, policyKey, maxInFlight, spareKeys };
+  const deps = { pool: pool(), client, clock: databaseClock, logger, policyKey, maxInFlight, spareKeys };
   const activities = wrap(createWalletActivities(deps));
   const workflowBundle = codePath ? { codePath } : await makeWorkflowBundle();
   const { namespace } = config.temporal;

@@ -5,7 +5,7 @@ import type { WalletActivities } from '../activities/wallet.ts';
 import { queues } from '../shared/temporal.ts';
 
 /** SQL only, in the worker that runs the workflow: an attempt ends within a second, or is repeated. */
-export const { evaluatePolicy, allot, settle, fail, claimKey, publishKey, countMissingKeys } =
+export const { evaluatePolicy, awaitApproval, allot, settle, fail, claimKey, publishKey, countMissingKeys } =
   proxyLocalActivities<WalletActivities>({
     startToCloseTimeout: '2s',
     retry: { initialInterval: '100ms', maximumInterval: '5s' },
@@ -50,4 +50,11 @@ export const { startMissing } = proxyActivities<WalletActivities>({
   startToCloseTimeout: '1m',
   heartbeatTimeout: '5s',
   retry: { initialInterval: '1s', maximumAttempts: 3 },
+});
+
+/** Reads every reservation once a day. */
+export const { checkReservations } = proxyActivities<WalletActivities>({
+  startToCloseTimeout: '10m',
+  heartbeatTimeout: '15s',
+  retry: { initialInterval: '10s', maximumAttempts: 3 },
 });

@@ -1,10 +1,19 @@
-import { ActivityFailure, ApplicationFailure, condition, log, sleep } from '@temporalio/workflow';
+import {
+  ActivityFailure,
+  ApplicationFailure,
+  CancellationScope,
+  condition,
+  isCancellation,
+  log,
+  sleep,
+} from '@temporalio/workflow';
 import type { Allotment, AllotResult } from '../activities/allot.ts';
 import type { Signed } from '../activities/sign.ts';
+import type { PrepareResult } from '../shared/chain/adapter.ts';
 import { doubtfulWatchMs, nextQuietMs, usualWatchMs } from '../shared/domain/transaction.ts';
 import type { PolicyDecision } from '../shared/temporal.ts';
 import { show, wake } from './payment-messages.ts';
-import { allot, broadcast, fail, prepare, sign } from './proxies.ts';
+import { allot, awaitApproval, broadcast, fail, prepare, sign } from './proxies.ts';
 
 /** What the handlers of a payment's workflow share with its steps. */
 export interface Progress {
@@ -22,16 +31,35 @@ const faultPauseMs = 60_000;
 /**
  * Everything from the decision to stored and sent bytes.
  * @param resume the first step that the database does not show as done
+ * @param answerWithinMs a person is asked, and the question stands so long
  * @returns `sent` with the time to wait for news before asking the chain; `failed` when the payment ended as failed
  *   here; `ended` when it had ended before
  */
 export async function sendPayment(
   transactionId: string,
-  { resume, progress }: { resume: 'prepare' | 'sign'; progress: Progress },
+  {
+    resume,
+    progress,
+    answerWithinMs,
+  }: { resume: 'prepare' | 'sign'; progress: Progress; answerWithinMs: number | undefined },
 ): Promise<{ outcome: 'sent'; firstLookMs: number } | { outcome: 'failed' | 'ended' }> {
   let from = resume;
+  let answerMs = answerWithinMs;
   for (let quietMs = usualWatchMs; ; ) {
-    const given = from === 'prepare' ? await prepareAndAllot(transactionId, progress) : await allot(transactionId);
+    const given =
+      from === 'prepare' ? await prepareAndAllot(transactionId, { progress, answerMs }) : await allot(transactionId);
+    if (given.outcome === 'unprepared') {
+      from = 'prepare';
+      continue;
+    }
+    if (given.outcome === 'awaiting') {
+      progress.prepared = true;
+      const answer = await answered(transactionId);
+      if (answer !== 'go') return { outcome: answer };
+      answerMs = undefined;
+      from = 'prepare';
+      continue;
+    }
     if (given.outcome === 'failed' || given.outcome === 'ended') return { outcome: given.outcome };
     if (given.outcome === 'signed') return { outcome: 'sent', firstLookMs: 0 };
     if (given.outcome === 'denied') {
@@ -53,12 +81,41 @@ export async function sendPayment(
   }
 }
 
+/**
+ * Waits until nobody has to be asked any more. A signal or the timer is only a hint to look into the database.
+ */
+async function answered(transactionId: string): Promise<'go' | 'failed' | 'ended'> {
+  show('approval');
+  for (let quietMs = 0; ; ) {
+    const state = await awaitApproval(transactionId);
+    if (state.outcome === 'go' || state.outcome === 'ended') return state.outcome;
+    if (state.outcome === 'expired') {
+      await wake(state.wake);
+      return 'failed';
+    }
+    quietMs = nextQuietMs(quietMs);
+    await sleep(Math.min(quietMs, state.leftMs));
+  }
+}
+
+/** A chain that is away must not keep a question open for longer than it stands. */
+async function prepareWithin(transactionId: string, answerMs: number | undefined): Promise<PrepareResult | undefined> {
+  if (answerMs === undefined) return prepare(transactionId);
+  try {
+    return await CancellationScope.withTimeout(answerMs, () => prepare(transactionId));
+  } catch (error) {
+    if (!isCancellation(error) || CancellationScope.current().consideredCancelled) throw error;
+    return undefined;
+  }
+}
+
 async function prepareAndAllot(
   transactionId: string,
-  progress: Progress,
+  { progress, answerMs }: { progress: Progress; answerMs: number | undefined },
 ): Promise<AllotResult | { readonly outcome: 'failed' }> {
   show('prepare');
-  const ready = await prepare(transactionId);
+  const ready = await prepareWithin(transactionId, answerMs);
+  if (!ready) return { outcome: 'awaiting' };
   if (ready.outcome === 'ready') {
     const given = await allot(transactionId, ready);
     progress.prepared = true;

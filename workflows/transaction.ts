@@ -49,7 +49,8 @@ async function pay(transactionId: string, progress: Progress): Promise<EndStatus
   if (first.outcome !== 'allowed') return 'failed';
   // Whoever finds bytes that were sent by an earlier run looks at once.
   if (first.resume === 'watch') return watch(transactionId, { progress, firstLookMs: 0 });
-  const sent = await sendPayment(transactionId, { resume: first.resume, progress });
+  const { resume, answerWithinMs } = first;
+  const sent = await sendPayment(transactionId, { resume, progress, answerWithinMs });
   if (sent.outcome === 'sent') return watch(transactionId, { progress, firstLookMs: sent.firstLookMs });
   return sent.outcome === 'ended' ? end(transactionId) : 'failed';
 }

@@ -1,9 +1,10 @@
 /** Where a payment stands between its decision and its end, as an operator sees it. */
-export type Stage = 'policy' | 'prepare' | 'slot' | 'sign' | 'fault' | 'broadcast' | 'watch';
+export type Stage = 'policy' | 'prepare' | 'approval' | 'slot' | 'sign' | 'fault' | 'broadcast' | 'watch';
 
 const words: Readonly<Record<Stage, string>> = {
   policy: 'The policies are judging the payment.',
   prepare: 'Reading balance, gas and fees from the chain.',
+  approval: 'Waiting until a person approves, or the time for it has passed.',
   slot: 'Waiting for a nonce: as many payments of this wallet as allowed are in flight.',
   sign: 'Waiting for two of the three signers.',
   fault: 'A signer is at fault. Signing is tried again in a minute; look at the signers now.',
