@@ -6,6 +6,7 @@ import { createEvaluatePolicy } from '../../../activities/evaluate-policy.ts';
 import { createFail, createSettle } from '../../../activities/settle.ts';
 import type { PreparedTransfer } from '../../../shared/chain/adapter.ts';
 import { storeAttempt } from '../../../shared/db/attempts.ts';
+import { databaseClock } from '../../../shared/db/clock.ts';
 import { insertPolicy } from '../../../shared/db/policies.ts';
 import { createPool, type Pool } from '../../../shared/db/pool.ts';
 import { insertSlot, nextNonce } from '../../../shared/db/slots.ts';
@@ -15,7 +16,7 @@ import { importReceiptKey, verifyReceipt } from '../../../shared/receipt.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { insertTestAgent, insertTestPayment } from '../../support/rows.ts';
 
-const clock = () => new Date();
+const clock = databaseClock;
 const maxInFlight = 3;
 const { privateKey, publicKey } = generateKeyPairSync('ed25519');
 
@@ -47,6 +48,9 @@ const prepared = (minedCount = 0): PreparedTransfer => ({
   maxFeePerGasWei: '3000000000',
   maxPriorityFeePerGasWei: '1000000000',
   maxFeeMinor: '63000000000000',
+  atBlock: 1,
+  balanceMinor: '1000000000000',
+  nativeBalanceMinor: '1000000000000000000000',
 });
 const row = async (id: string) => (await getTransaction(pool, { id }))!;
 const nonceOf = async (id: string) => Number((await row(id)).nonce);
@@ -132,7 +136,7 @@ describe('allot', () => {
     if (again.outcome !== 'allotted') throw new Error(again.outcome);
     expect(again.allotment.payload).toEqual(first.payload);
     const key = await crypto.subtle.importKey('jwk', publicKey.export({ format: 'jwk' }), 'Ed25519', true, ['verify']);
-    const receipt = await verifyReceipt(key, { receipt: first.receipt, now: clock() });
+    const receipt = await verifyReceipt(key, { receipt: first.receipt, now: new Date() });
     expect(receipt).toMatchObject({
       transaction_id: id,
       agent_id: agent.agentId,

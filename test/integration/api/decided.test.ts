@@ -3,6 +3,7 @@ import { NativeConnection, type Worker } from '@temporalio/worker';
 import { generateKeyPair } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createWalletActivities } from '../../../activities/wallet.ts';
+import { databaseClock } from '../../../shared/db/clock.ts';
 import { createPool, type Pool } from '../../../shared/db/pool.ts';
 import { createLogger } from '../../../shared/log.ts';
 import { makeWorkflowBundle } from '../../../worker/bundle.ts';
@@ -36,7 +37,7 @@ describe('a payment that is decided while its POST waits', () => {
       activities: createWalletActivities({
         pool,
         client: new Client({ connection: clientConnection }),
-        clock: () => new Date(),
+        clock: databaseClock,
         logger: createLogger({ process: 'test', level: 'silent' }),
         policyKey: privateKey,
         maxInFlight: 16,

@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { failTransaction, storeDecision } from '../../../shared/db/transactions.ts';
 import { formatAmount } from '../../../shared/domain/money.ts';
-import { evaluate } from '../../../shared/domain/policy/engine.ts';
 import { type OwnTemporal, startOwnTemporal } from '../../support/temporal.ts';
 import { createAgent, payment, recipient, startTestApi, type TestAccount, type TestApi } from './harness.ts';
 
@@ -104,11 +103,18 @@ describe('transactions', () => {
 
   it('shows a denied payment as failed, with the decision that was stored', async () => {
     const { body } = await account.call('POST', '/api/v1/transactions', payment(agent.id));
-    const decision = evaluate({
-      payment: { token: 'USDC', decimals: 6, amountMinor: 12_500_000n },
-      policies: [{ id: 'pol_x', type: 'spending_limit', rules: { max_transaction_amount: '1' } }],
-      now: new Date(),
-    });
+    const denied = {
+      policy_id: 'pol_x',
+      policy_type: 'spending_limit',
+      rule: 'max_transaction_amount',
+      limit: '1',
+      attempted: '12.5',
+      used: null,
+      remaining: null,
+      token: 'USDC',
+      resets_at: null,
+    };
+    const decision = { outcome: 'deny' as const, violations: [denied], approvals: [], warnings: [] };
     await storeDecision(api.pool, { id: body.id, decisionId: 'dec_x', decision });
     await failTransaction(api.pool, { id: body.id, code: 'policy_violation', message: 'Too much.' });
     const read = await account.call('GET', `/api/v1/transactions/${body.id}`);
