@@ -56,14 +56,28 @@ export function canonicalDecimal(text: string): string {
 }
 
 /**
- * Compares two plain decimal strings by value, whatever their digits: limits need no token to be compared.
- * @returns negative, zero or positive, as for `sort`
+ * Digits after the point in which amounts of different tokens are added up and compared: no token of ours has more.
+ * One atom is 10^-36 of a token.
  */
-export function compareDecimals(a: string, b: string): number {
-  const decimals = Math.max(...[a, b].map((text) => (text.split('.')[1] ?? '').length));
-  const [x, y] = [a, b].map((text) => {
-    const [whole = '0', fraction = ''] = text.split('.');
-    return BigInt(whole + fraction.padEnd(decimals, '0'));
-  }) as [bigint, bigint];
-  return x < y ? -1 : x > y ? 1 : 0;
+export const atomDecimals = 36;
+
+/** An amount of a token in atoms. @param decimals of the token, 36 at most */
+export function toAtoms(minor: bigint, decimals: number): bigint {
+  return minor * 10n ** BigInt(atomDecimals - decimals);
+}
+
+/**
+ * Reads a limit or threshold in atoms.
+ * @param text of which `isDecimal` is true
+ * @returns atoms, or what is wrong
+ */
+export function parseAtoms(text: string): bigint | AmountFault {
+  if (!isDecimal(text)) return 'not_decimal';
+  const [whole = '0', fraction = ''] = canonicalDecimal(text).split('.');
+  return fraction.length > atomDecimals ? 'too_precise' : BigInt(whole + fraction.padEnd(atomDecimals, '0'));
+}
+
+/** Atoms as the canonical decimal string. */
+export function formatAtoms(atoms: bigint): string {
+  return formatAmount(atoms, atomDecimals);
 }

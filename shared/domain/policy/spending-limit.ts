@@ -1,32 +1,100 @@
-import { compareDecimals, formatAmount, isDecimal } from '../money.ts';
-import type { PolicyContext, StoredPolicy, Violation } from './types.ts';
+import { z } from 'zod';
+import { formatAmount, formatAtoms, parseAtoms, toAtoms } from '../money.ts';
+import { resetOf } from './reset-of.ts';
+import { limit, optionalToken } from './rule-fields.ts';
+import { countedTokens, isStablecoin } from './tokens.ts';
+import type { Check, PolicyContext, PolicyKind } from './types.ts';
 
-/** Rules of type `spending_limit`, as on the wire. Amounts are in units of the token that is sent. */
+const dayMs = 86_400_000;
+/** Rolling windows: no calendar, so that nobody can spend two limits around midnight. */
+const windows = { daily_limit: dayMs, monthly_limit: 30 * dayMs } as const;
+
 interface SpendingLimitRules {
-  /** Highest amount of one payment; `amount <= limit` passes. */
-  readonly max_transaction_amount: string;
+  readonly max_transaction_amount?: string | undefined;
+  readonly daily_limit?: string | undefined;
+  readonly monthly_limit?: string | undefined;
+  readonly token?: string | undefined;
 }
 
-/**
- * Judges the size of one payment. Compared as decimals, so that a limit finer than the token's smallest unit is exact too.
- */
-export function evaluateSpendingLimit(policy: StoredPolicy, { payment }: PolicyContext): readonly Violation[] {
-  const limit = (policy.rules as Partial<SpendingLimitRules> | null)?.max_transaction_amount;
-  if (typeof limit !== 'string' || !isDecimal(limit))
-    throw new Error(`Policy ${policy.id} has no readable max_transaction_amount.`);
-  const attempted = formatAmount(payment.amountMinor, payment.decimals);
-  if (compareDecimals(attempted, limit) <= 0) return [];
-  return [
-    {
-      policy_id: policy.id,
-      policy_type: policy.type,
-      rule: 'max_transaction_amount',
-      limit,
-      attempted,
-      used: null,
-      remaining: null,
-      token: payment.token,
-      resets_at: null,
-    },
-  ];
+/** Bounds single payments and what is sent in 24 hours and 30 days; `amount <= limit` passes. */
+export const spendingLimit: PolicyKind<SpendingLimitRules> = {
+  description: 'Highest amount of a single payment, of 24 hours and of 30 days; at least one of them.',
+  rules: (words) =>
+    z
+      .strictObject({
+        max_transaction_amount: limit('Highest amount of a single payment.').optional(),
+        daily_limit: limit('Highest total of any 24 hours.').optional(),
+        monthly_limit: limit('Highest total of any 30 days.').optional(),
+        token: optionalToken(words),
+      })
+      .refine((rules) => rules.max_transaction_amount ?? rules.daily_limit ?? rules.monthly_limit, {
+        error: 'must have at least one of max_transaction_amount, daily_limit, monthly_limit.',
+      }),
+  windowsMs: (rules) => Object.entries(windows).flatMap(([rule, ms]) => (rules[rule as WindowRule] ? [ms] : [])),
+  judge(rules, context) {
+    const tokens = countedTokens(rules.token, context.payment.token);
+    if (!tokens) return { checks: [] };
+    const checks = [
+      ...(rules.max_transaction_amount ? [checkSize(rules.max_transaction_amount, context)] : []),
+      ...(Object.keys(windows) as WindowRule[]).flatMap((rule) => {
+        const value = rules[rule];
+        return value ? [checkWindow({ rule, value, tokens }, context)] : [];
+      }),
+    ];
+    const isUnbound = rules.token === undefined && !isStablecoin(context.payment.token);
+    return { checks, warnings: isUnbound ? [unboundWarning(context.payment.token)] : [] };
+  },
+  explain: ({ policy_id, rule, limit, attempted, used, token }) =>
+    used === null
+      ? `${attempted} ${token} breaks ${rule} ${limit} of policy ${policy_id}.`
+      : `${attempted} ${token} breaks ${rule} ${limit} of policy ${policy_id}: ${used} are used already.`,
+};
+
+type WindowRule = keyof typeof windows;
+
+function checkSize(value: string, { payment }: PolicyContext): Check {
+  return {
+    rule: 'max_transaction_amount',
+    limit: value,
+    attempted: formatAmount(payment.amountMinor, payment.decimals),
+    used: null,
+    remaining: null,
+    resets_at: null,
+    passed: toAtoms(payment.amountMinor, payment.decimals) <= atomsOf(value),
+  };
+}
+
+function checkWindow(
+  { rule, value, tokens }: { rule: WindowRule; value: string; tokens: readonly string[] },
+  { payment, usage, now }: PolicyContext,
+): Check {
+  const windowMs = windows[rule];
+  const { atoms: used, oldest } = usage.within(windowMs, tokens);
+  const most = atomsOf(value);
+  const left = most - used;
+  const wanted = toAtoms(payment.amountMinor, payment.decimals);
+  return {
+    rule,
+    limit: value,
+    attempted: formatAmount(payment.amountMinor, payment.decimals),
+    used: formatAtoms(used),
+    remaining: formatAtoms(left > 0n ? left : 0n),
+    // An amount that is over the limit by itself never fits, however long one waits.
+    resets_at: wanted > most ? null : resetOf({ oldest, windowMs, now }),
+    passed: wanted <= left,
+  };
+}
+
+/** Rules were read by their schema, which refuses everything that is no decimal. */
+function atomsOf(value: string): bigint {
+  const atoms = parseAtoms(value);
+  if (typeof atoms !== 'bigint') throw new Error(`${value} is not a limit.`);
+  return atoms;
+}
+
+function unboundWarning(token: string) {
+  return {
+    code: 'limit_without_token',
+    message: `The limits of this policy name no token, so they were read in ${token}. Bind them with \`token\`.`,
+  } as const;
 }

@@ -1,6 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { canonicalDecimal, compareDecimals, formatAmount, parseAmount } from '../../../shared/domain/money.ts';
+import {
+  canonicalDecimal,
+  formatAmount,
+  formatAtoms,
+  parseAmount,
+  parseAtoms,
+  toAtoms,
+} from '../../../shared/domain/money.ts';
 
 const decimals = fc.integer({ min: 0, max: 36 });
 const minor = fc.bigInt({ min: 1n, max: (1n << 256n) - 1n });
@@ -65,14 +72,28 @@ describe('amounts', () => {
     expect(parseAmount('9'.repeat(100_000), 0)).toBe('not_decimal');
   });
 
-  it('compare by value, not by their digits', () => {
+  it('of 6, 18 and 36 decimals compare exactly in atoms', () => {
+    const one = fc.record({ minor, decimals: fc.constantFrom(6, 18, 36) });
     fc.assert(
-      fc.property(minor, minor, decimals, decimals, (a, b, places, more) => {
-        const [x, y] = [formatAmount(a, places), formatAmount(b, more)];
-        const scale = (amount: bigint, from: number) => amount * 10n ** BigInt(36 - from);
-        const [left, right] = [scale(a, places), scale(b, more)];
-        expect(Math.sign(compareDecimals(x, y))).toBe(left < right ? -1 : left > right ? 1 : 0);
+      fc.property(one, one, (a, b) => {
+        const scale = (amount: typeof a) => amount.minor * 10n ** BigInt(36 - amount.decimals);
+        expect(toAtoms(a.minor, a.decimals) < toAtoms(b.minor, b.decimals)).toBe(scale(a) < scale(b));
+        expect(parseAtoms(formatAmount(a.minor, a.decimals).slice(0, 115))).toBe(toAtoms(a.minor, a.decimals));
       }),
     );
+    expect(toAtoms(1n, 6)).toBe(toAtoms(10n ** 12n, 18));
+    expect(toAtoms(1n, 36) - toAtoms(0n, 6)).toBe(1n);
+  });
+
+  it('make the round trip through atoms', () => {
+    fc.assert(
+      fc.property(minor, (atoms) => {
+        expect(parseAtoms(formatAtoms(atoms))).toBe(atoms);
+      }),
+    );
+    expect(parseAtoms(`0.${'0'.repeat(35)}1`)).toBe(1n);
+    expect(parseAtoms(`0.${'0'.repeat(36)}1`)).toBe('too_precise');
+    expect(parseAtoms(`1.${'0'.repeat(50)}`)).toBe(10n ** 36n);
+    expect(parseAtoms('1e3')).toBe('not_decimal');
   });
 });
