@@ -1,16 +1,20 @@
 import { countAgents, findAgent, listAgents } from '../../shared/db/agents.ts';
 import { isId } from '../../shared/ids.ts';
 import { defineEndpoint, type Endpoint } from '../endpoint.ts';
+import type { Caller } from '../middleware/authenticate.ts';
 import { type CreateAgentDependencies, createAgent } from '../operations/create-agent.ts';
+import { setAgentStatus } from '../operations/set-agent-status.ts';
 import { readPage } from '../read-page.ts';
 import { renderAgent } from '../render/agent.ts';
-import { agent, agentList, createAgentBody, listAgentsQuery } from '../schemas/agents.ts';
+import { agent, agentList, createAgentBody, listAgentsQuery, setAgentStatusBody } from '../schemas/agents.ts';
 
 const tag = 'Agents';
 
 /** Endpoints of agents. */
 export function createAgentEndpoints(deps: CreateAgentDependencies): Endpoint[] {
   const { pool } = deps;
+  const find = async ({ caller, id }: { caller: Caller; id: string }) =>
+    isId('agent', id) ? findAgent(pool, { id, accountId: caller.accountId }) : undefined;
   return [
     defineEndpoint({
       method: 'post',
@@ -55,9 +59,29 @@ export function createAgentEndpoints(deps: CreateAgentDependencies): Endpoint[] 
       description: 'An agent of this account.',
       answer: agent,
       errors: ['invalid_request', 'resource_not_found'],
-      find: async ({ caller, id }) =>
-        isId('agent', id) ? findAgent(pool, { id, accountId: caller.accountId }) : undefined,
+      find,
       handle: async ({ found }) => renderAgent(found),
+    }),
+    defineEndpoint({
+      method: 'put',
+      path: '/agents/{id}/status',
+      operationId: 'setAgentStatus',
+      tag,
+      summary: 'Activate or deactivate an agent',
+      description:
+        'An inactive agent sends nothing: new payments are refused, and those that are not signed yet fail with `agent_inactive` when their turn comes. Reading works as before. Setting the status that the agent has already changes nothing.',
+      body: setAgentStatusBody,
+      answer: agent,
+      errors: ['invalid_request', 'resource_not_found'],
+      find,
+      handle: async ({ caller, found, body }) => {
+        const changed = await setAgentStatus(pool, {
+          id: found.id,
+          accountId: caller.accountId,
+          status: body.status,
+        });
+        return renderAgent(changed ?? found);
+      },
     }),
   ];
 }

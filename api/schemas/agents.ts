@@ -47,6 +47,10 @@ export type CreateAgentBody = z.output<typeof createAgentBody>;
 
 const status = z.enum(['active', 'inactive']);
 
+export const setAgentStatusBody = z.strictObject({
+  status: status.meta({ description: 'An inactive agent sends nothing.', example: 'inactive' }),
+});
+
 export const listAgentsQuery = z.strictObject({
   ...pageParameters,
   status: status.optional().meta({ description: 'Only agents with this status.' }),

@@ -117,6 +117,18 @@ export async function lockAgent(
   return rows[0];
 }
 
+/** Sets the status, unless the agent has it already. @returns whether it changed */
+export async function updateAgentStatus(
+  db: Queryable,
+  { id, accountId, status }: { id: string; accountId: string; status: AgentStatus },
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    'update agents set status = $3 where id = $1 and account_id = $2 and status <> $3',
+    [id, accountId, status],
+  );
+  return rowCount === 1;
+}
+
 export interface WalletRow {
   readonly id: string;
   readonly agent_id: string;

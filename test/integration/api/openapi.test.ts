@@ -45,6 +45,7 @@ describe('the OpenAPI document', () => {
     expect(Object.keys(document.paths).sort()).toEqual([
       '/api/v1/agents',
       '/api/v1/agents/{id}',
+      '/api/v1/agents/{id}/status',
       '/api/v1/policies',
       '/api/v1/policies/{id}',
       '/api/v1/transactions',
