@@ -157,6 +157,8 @@ begin
     grant select, insert, update, delete
       on reservations, usage_open, usage_totals, holds, approvals, policy_templates to purser_app;
     grant select, insert on events, audit_logs to purser_app;
+    -- What is granted by default goes further.
+    revoke update, delete, truncate on events, audit_logs from purser_app;
   end if;
 end
 $$;

@@ -1,0 +1,117 @@
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { runner } from 'node-pg-migrate';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { migrate } from '../../shared/db/migrate.ts';
+import { findMismatches } from '../../shared/db/mismatches.ts';
+import { createPool, type Pool } from '../../shared/db/pool.ts';
+import { readUsage } from '../../shared/db/usage.ts';
+import { newId } from '../../shared/ids.ts';
+
+const dir = fileURLToPath(new URL('../../shared/db/migrations', import.meta.url));
+const dayMs = 86_400_000;
+
+/** A database as the first version left it, with payments in every state, brought up to date. */
+describe('F50 an installation of the first version', () => {
+  const name = `upgrade_${randomBytes(8).toString('hex')}`;
+  const [account, agent, wallet, key] = [newId('acct'), newId('agent'), newId('wal'), newId('ckey')];
+  const ids = {
+    open: newId('tx'),
+    confirmed: newId('tx'),
+    denied: newId('tx'),
+    reverted: newId('tx'),
+    fresh: newId('tx'),
+  };
+  let pool: Pool;
+
+  const urlOf = (base: string) => {
+    const url = new URL(base);
+    url.pathname = `/${name}`;
+    return url.href;
+  };
+  async function asSuperuser(sql: string, database?: string): Promise<void> {
+    const { superuserUrl } = inject('stack');
+    const client = new pg.Client({ connectionString: database ? urlOf(superuserUrl) : superuserUrl });
+    await client.connect();
+    await client.query(sql).finally(() => client.end());
+  }
+
+  beforeAll(async () => {
+    const { ownerUrl, appUrl } = inject('stack');
+    await asSuperuser(`create database ${name}`);
+    await asSuperuser(readFileSync(new URL('../../deploy/roles.sql', import.meta.url), 'utf8'), name);
+    const databaseUrl = urlOf(ownerUrl);
+    const quiet = { debug() {}, info() {}, warn() {}, error() {} };
+    await runner({ databaseUrl, dir, direction: 'up', migrationsTable: 'pgmigrations', count: 1, logger: quiet });
+    pool = createPool({ url: urlOf(appUrl), application: 'test' });
+    await insertOldRows();
+    expect(await migrate({ databaseUrl })).toContain('0002_policies');
+  });
+  afterAll(async () => {
+    await pool?.end();
+    await asSuperuser(`drop database if exists ${name} with (force)`);
+  });
+
+  async function insertOldRows(): Promise<void> {
+    await pool.query(`insert into accounts (id, name, plan) values ($1, 'Old', 'starter')`, [account]);
+    await pool.query(`insert into account_keys (id, account_id, public_key, chain_code) values ($1, $2, '0x', '0x')`, [
+      key,
+      account,
+    ]);
+    await pool.query(`insert into agents (id, account_id, agent_name, chain) values ($1, $2, 'Old', 'eip155:31337')`, [
+      agent,
+      account,
+    ]);
+    await pool.query(
+      `insert into wallets (id, agent_id, account_key_id, path, address) values ($1, $2, $3, 'm/0', '0x')`,
+      [wallet, agent, key],
+    );
+    const allow = { outcome: 'allow', violations: [] };
+    const deny = { outcome: 'deny', violations: [] };
+    const rows: [string, string, string, string | null, object | null, number][] = [
+      [ids.open, 'pending', 'broadcast', null, allow, 1_500_000],
+      [ids.confirmed, 'confirmed', 'confirmed', null, allow, 20_000_000],
+      [ids.denied, 'failed', 'failed', 'policy_violation', deny, 300_000_000],
+      [ids.reverted, 'failed', 'failed', 'reverted', allow, 4_000_000_000],
+      [ids.fresh, 'pending', 'created', null, null, 50_000_000_000],
+    ];
+    for (const [id, status, detail, code, decision, amount] of rows)
+      await pool.query(
+        `insert into transactions (id, account_id, agent_id, wallet_id, chain, token, asset, decimals, amount_minor,
+           from_address, to_address, status, status_detail, failure_code, decision_id, decision)
+         values ($1, $2, $3, $4, 'eip155:31337', 'USDC', '0xc', 6, $5, '0xa', '0xb', $6, $7, $8, 'dec_1', $9)`,
+        [id, account, agent, wallet, amount, status, detail, code, decision && JSON.stringify(decision)],
+      );
+    const payload = { kind: 'evm-transaction', transaction: { gas: '60000', maxFeePerGasWei: '2000000000' } };
+    for (const [nonce, id] of [ids.open, ids.confirmed].entries())
+      await pool.query(
+        `insert into slots (wallet_id, chain, nonce, transaction_id, payload) values ($1, 'eip155:31337', $2, $3, $4)`,
+        [wallet, nonce, id, JSON.stringify(payload)],
+      );
+  }
+
+  it('counts what it has sent and is sending in its limits', async () => {
+    const usage = await readUsage(pool, { agentId: agent, windowsMs: [dayMs], now: new Date() });
+    expect(usage).toMatchObject([{ token: 'USDC', atoms: 21_500_000n * 10n ** 30n, count: 2 }]);
+    expect(await findMismatches(pool)).toEqual([]);
+  });
+
+  it('holds the money of what is in flight, with its highest fee', async () => {
+    const { rows } = await pool.query('select owner_id, asset, amount_minor from holds order by asset');
+    expect(rows).toEqual([
+      { owner_id: ids.open, asset: '0xc', amount_minor: '1500000' },
+      { owner_id: ids.open, asset: 'native', amount_minor: '120000000000000' },
+    ]);
+  });
+
+  it('lets the application add events and audit entries, and change none', async () => {
+    const insert = (table: string) => `insert into ${table} select * from ${table} where false`;
+    for (const table of ['events', 'audit_logs']) {
+      await pool.query(insert(table));
+      await expect(pool.query(`delete from ${table}`)).rejects.toThrow(/permission denied/);
+      await expect(pool.query(`update ${table} set id = id`)).rejects.toThrow(/permission denied/);
+    }
+  });
+});
