@@ -1,4 +1,5 @@
 import { Client, Connection } from '@temporalio/client';
+import pg from 'pg';
 import {
   type Address,
   createPublicClient,
@@ -155,6 +156,80 @@ describe('an agent', () => {
     });
     const allowed = await pay(agent.id, { to_address: stranger(), amount: '5', token: 'USDC' });
     expect((await ended(allowed.body.id)).status).toBe('confirmed');
+  });
+});
+
+describe('limits of an agent', () => {
+  it('F22 let through what they allow of 20 payments at once, to the unit, and no more', async () => {
+    const [agent, to] = [await newAgent(), stranger()];
+    const rules = { daily_limit: '500' };
+    expect((await client.post('/policies', { agent_id: agent.id, type: 'spending_limit', rules })).status).toBe(200);
+    const sent = await Promise.all(
+      Array.from({ length: 20 }, () => pay(agent.id, { to_address: to, amount: '100', token: 'USDC' })),
+    );
+    const allowed = sent.filter(({ status }) => status === 200);
+    expect(allowed).toHaveLength(5);
+    for (const { status, body } of sent.filter((each) => each.status !== 200))
+      expect([status, body.code, body.details.rule, body.details.used]).toEqual([
+        400,
+        'policy_violation',
+        'daily_limit',
+        expect.stringMatching(/^[1-5]00$/),
+      ]);
+    for (const { body } of allowed) expect((await ended(body.id)).status).toBe('confirmed');
+    expect(await usdcOf(to)).toBe(500_000_000n);
+  });
+
+  it('let one of two payments of the whole balance pass', async () => {
+    const [agent, to] = [await newAgent(), stranger()];
+    const whole = { to_address: to, amount: '10000', token: 'USDC' };
+    const sent = await Promise.all([pay(agent.id, whole), pay(agent.id, whole)]);
+    const ids = sent.map(({ body }) => (body.id ?? body.details.transaction_id) as string);
+    const done = await Promise.all(ids.map(ended));
+    expect(done.map(({ status, failure_code }) => [status, failure_code]).toSorted()).toEqual([
+      ['confirmed', null],
+      ['failed', 'insufficient_funds'],
+    ]);
+    expect(await usdcOf(to)).toBe(10_000_000_000n);
+  });
+
+  it('make a payment wait for a person, with its money held, until it is approved or nobody came', async () => {
+    const [agent, to] = [await newAgent(), stranger()];
+    const rules = { threshold: '50', approvers: ['treasurer@example.com'], timeout_seconds: 3600 };
+    expect((await client.post('/policies', { agent_id: agent.id, type: 'human_approval', rules })).status).toBe(200);
+    const ask = () => pay(agent.id, { to_address: to, amount: '60', token: 'USDC' });
+    const [first, second] = [await ask(), await ask()];
+    for (const { status, body } of [first, second])
+      expect([status, body.status, body.status_detail, body.approval.status]).toEqual([
+        200,
+        'pending',
+        'awaiting_approval',
+        'pending',
+      ]);
+    const usdc = await eventually(
+      async () => {
+        const { body } = await client.get(`/agents/${agent.id}/balances`);
+        return body.data.find(
+          (each: { token: string; chain: string }) => each.token === 'USDC' && each.chain === local,
+        );
+      },
+      (seen) => seen.reserved === '120',
+      { timeoutMs: 10_000 },
+    );
+    expect(usdc).toMatchObject({ amount: '10000', available: '9880' });
+    const database = new pg.Client({ connectionString: stack.databaseUrl });
+    await database.connect();
+    try {
+      const decide = (set: string, id: string) =>
+        database.query(`update approvals set ${set} where transaction_id = $1`, [id]);
+      await decide(`status = 'approved', decided_at = now()`, first.body.id);
+      await decide(`expires_at = now()`, second.body.id);
+    } finally {
+      await database.end();
+    }
+    expect(await ended(first.body.id)).toMatchObject({ status: 'confirmed', approval: { status: 'approved' } });
+    expect(await ended(second.body.id)).toMatchObject({ status: 'failed', failure_code: 'approval_timeout' });
+    expect(await usdcOf(to)).toBe(60_000_000n);
   });
 });
 
