@@ -1,20 +1,29 @@
-// `npm run admin -- account create --name NAME [--plan PLAN]`: what an operator does with the database at hand.
+// `npm run admin -- account create|set …`: what an operator does with the database at hand.
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { adminConfig, ConfigError } from '../shared/config.ts';
-import { createAccount } from '../shared/db/accounts.ts';
+import { createAccount, updateAccountSettings } from '../shared/db/accounts.ts';
 import { createApiKey } from '../shared/db/api-keys.ts';
-import { createPool, inTransaction } from '../shared/db/pool.ts';
+import { createPool, inTransaction, type Pool } from '../shared/db/pool.ts';
+import { isId } from '../shared/ids.ts';
 
 const usage = `Usage: npm run admin -- account create --name NAME [--plan starter|growth|enterprise]
+       npm run admin -- account set --id acct_… [--default-deny on|off] [--owner EMAIL]
 
-  Makes an account and its first API key, and prints both as JSON; the key is shown this once only.
+  create makes an account and its first API key, and prints both as JSON; the key is shown this once only.
   The account's signing key is made by the three signers when its first agent is created.
+
+  set changes the settings that are given and prints all of them as JSON.
+  --default-deny on: a payment of an agent without any policy is denied.
+  --owner: whom the built-in policy templates ask for approval.
 
   Needs DATABASE_URL and PURSER_ENV, as the api has them.
 `;
 
-const options = z.object({
+/** Longest e-mail address (RFC 5321, 4.5.3.1.3, less the angle brackets). */
+const maxEmailLength = 254;
+
+const createOptions = z.object({
   name: z
     .string({ error: '--name is missing: the name of the account.' })
     .trim()
@@ -25,20 +34,64 @@ const options = z.object({
     .default('enterprise'),
 });
 
+const setOptions = z
+  .object({
+    id: z
+      .string({ error: '--id is missing: the account, acct_….' })
+      .refine((id) => isId('acct', id), '--id is no identifier of an account: it begins with acct_.'),
+    'default-deny': z.enum(['on', 'off'], { error: '--default-deny must be on or off.' }).optional(),
+    owner: z
+      .email({ error: '--owner must be an e-mail address.' })
+      .max(maxEmailLength, `--owner has more than ${maxEmailLength} characters.`)
+      .toLowerCase()
+      .optional(),
+  })
+  .refine(({ owner, 'default-deny': defaultDeny }) => owner !== undefined || defaultDeny !== undefined, {
+    error: 'There is nothing to set: give --default-deny, --owner or both.',
+  });
+
 /** A mistake of the one at the console: told as it is, without a stack. */
 class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-function readCommand(args: string[]): z.output<typeof options> {
+type Work = (deps: { pool: Pool; environment: ReturnType<typeof adminConfig>['environment'] }) => Promise<unknown>;
+
+/** What each command takes, and how its options become work. */
+const commands: Readonly<Record<string, { names: readonly string[]; prepare: (values: unknown) => Work }>> = {
+  'account create': {
+    names: ['name', 'plan'],
+    prepare(values) {
+      const { name, plan } = createOptions.parse(values);
+      return ({ pool, environment }) =>
+        inTransaction(pool, async (db) => {
+          const accountId = await createAccount(db, { name, plan });
+          const { id, key } = await createApiKey(db, { accountId, name: 'first key', environment });
+          return { account_id: accountId, api_key_id: id, api_key: key };
+        });
+    },
+  },
+  'account set': {
+    names: ['id', 'default-deny', 'owner'],
+    prepare(values) {
+      const { id, owner, 'default-deny': choice } = setOptions.parse(values);
+      const defaultDeny = choice === undefined ? undefined : choice === 'on';
+      return async ({ pool }) => {
+        const account = await updateAccountSettings(pool, { id, defaultDeny, ownerEmail: owner });
+        if (!account) throw new UsageError(`There is no account ${id}.`);
+        return { account_id: account.id, default_deny: account.default_deny, owner_email: account.owner_email };
+      };
+    },
+  },
+};
+
+function readCommand(args: string[]): Work {
   try {
-    const { values, positionals } = parseArgs({
-      args,
-      allowPositionals: true,
-      options: { name: { type: 'string' }, plan: { type: 'string' } },
-    });
-    if (positionals.join(' ') !== 'account create') throw new UsageError(usage);
-    return options.parse(values);
+    const name = args.slice(0, 2).join(' ');
+    const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
+    if (!command) throw new UsageError(usage);
+    const options = Object.fromEntries(command.names.map((name) => [name, { type: 'string' as const }]));
+    return command.prepare(parseArgs({ args: args.slice(2), options }).values);
   } catch (error) {
     if (error instanceof z.ZodError) throw new UsageError(error.issues.map(({ message }) => message).join('\n'));
     if ((error as NodeJS.ErrnoException).code?.startsWith('ERR_PARSE_ARGS'))
@@ -48,16 +101,11 @@ function readCommand(args: string[]): z.output<typeof options> {
 }
 
 async function main(): Promise<void> {
-  const { name, plan } = readCommand(process.argv.slice(2));
+  const work = readCommand(process.argv.slice(2));
   const { environment, database } = adminConfig(process.env);
   const pool = createPool({ ...database, application: 'purser-admin' });
   try {
-    const made = await inTransaction(pool, async (db) => {
-      const accountId = await createAccount(db, { name, plan });
-      const { id, key } = await createApiKey(db, { accountId, name: 'first key', environment });
-      return { account_id: accountId, api_key_id: id, api_key: key };
-    });
-    console.log(JSON.stringify(made, null, 2));
+    console.log(JSON.stringify(await work({ pool, environment }), null, 2));
   } finally {
     await pool.end();
   }

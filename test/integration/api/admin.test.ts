@@ -41,6 +41,7 @@ describe('npm run admin -- account create', () => {
 
   it.each([
     [[], /Usage: npm run admin/],
+    [['constructor'], /Usage: npm run admin/],
     [['account', 'create'], /--name is missing/],
     [['account', 'create', '--name', ' '], /--name is empty/],
     [['account', 'create', '--name', 'A', '--plan', 'gold'], /--plan must be starter, growth or enterprise/],
@@ -59,5 +60,61 @@ describe('npm run admin -- account create', () => {
     );
     const away = { DATABASE_URL: 'postgres://purser_app@127.0.0.1:1/purser' };
     expect((await run(['account', 'create', '--name', 'A'], away)).stderr).toMatch(/ECONNREFUSED/);
+  });
+});
+
+describe('npm run admin -- account set', () => {
+  let id: string;
+  beforeAll(async () => {
+    const { stdout } = await run(['account', 'create', '--name', 'Set']);
+    id = (JSON.parse(stdout) as { account_id: string }).account_id;
+  });
+
+  const set = (...args: string[]) => run(['account', 'set', '--id', id, ...args]);
+
+  it('sets what is given, leaves the rest, and prints all of it', async () => {
+    const steps = [
+      [['--default-deny', 'on'], true, null],
+      [['--owner', 'Alice@Example.com'], true, 'alice@example.com'],
+      [['--default-deny', 'off'], false, 'alice@example.com'],
+      [['--default-deny', 'on', '--owner', 'bob@example.com'], true, 'bob@example.com'],
+    ] as const;
+    for (const [args, default_deny, owner_email] of steps) {
+      const { code, stdout } = await set(...args);
+      expect([code, JSON.parse(stdout)]).toEqual([0, { account_id: id, default_deny, owner_email }]);
+      const { rows } = await pool.query('select default_deny, owner_email from accounts where id = $1', [id]);
+      expect(rows).toEqual([{ default_deny, owner_email }]);
+    }
+  });
+
+  it('changes this account only', async () => {
+    const { stdout } = await run(['account', 'create', '--name', 'Other']);
+    await set('--default-deny', 'on', '--owner', 'carol@example.com');
+    const { rows } = await pool.query('select default_deny, owner_email from accounts where id = $1', [
+      (JSON.parse(stdout) as { account_id: string }).account_id,
+    ]);
+    expect(rows).toEqual([{ default_deny: false, owner_email: null }]);
+  });
+
+  it.each([
+    [['account', 'set'], /--id is missing/],
+    [['account', 'set', '--id', 'Acme', '--default-deny', 'on'], /--id is no identifier of an account/],
+    [['account', 'set', '--id', 'acct_00000000000000000000000000'], /nothing to set: give --default-deny, --owner/],
+    [
+      ['account', 'set', '--id', 'acct_00000000000000000000000000', '--default-deny', 'on'],
+      /There is no account acct_00000000000000000000000000/,
+    ],
+    [
+      ['account', 'set', '--id', 'acct_00000000000000000000000000', '--default-deny', 'yes'],
+      /--default-deny must be on or off/,
+    ],
+    [['account', 'set', '--id', 'acct_00000000000000000000000000', '--owner', 'alice'], /--owner must be an e-mail/],
+    [['account', 'set', '--id', 'acct_00000000000000000000000000', '--name', 'A'], /--name/],
+    [['account', 'set', 'acct_00000000000000000000000000'], /acct_0/],
+  ])('%j is answered with what would be right, without a stack', async (args, words) => {
+    const { code, stderr } = await run(args);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(words);
+    expect(stderr).not.toMatch(/^\s+at /m);
   });
 });
