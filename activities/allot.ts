@@ -5,7 +5,6 @@ import { approvalsOfTransaction, cancelApprovals } from '../shared/db/approvals.
 import { findAttempts } from '../shared/db/attempts.ts';
 import type { Clock } from '../shared/db/clock.ts';
 import { inTransaction, type Pool, type Queryable } from '../shared/db/pool.ts';
-import { restampReservation } from '../shared/db/reservations.ts';
 import { countOpenSlots, findSlot, insertSlot, nextNonce } from '../shared/db/slots.ts';
 import {
   type FailureCode,
@@ -20,7 +19,7 @@ import type { Decision } from '../shared/domain/policy/engine.ts';
 import type { PaymentIntent, SignPayload } from '../shared/domain/receipt.ts';
 import { signReceipt } from '../shared/receipt.ts';
 import { endUnsent, inactiveFailure, lockAgentAndTransaction } from './end-payment.ts';
-import { askPeople, denialFailure, judge, noteEvaluation } from './evaluate-policy.ts';
+import { askPeople, denialFailure, judge, noteEvaluation, reserveFor } from './evaluate-policy.ts';
 import { notFound } from './failures.ts';
 import { takeHolds } from './take-holds.ts';
 
@@ -90,7 +89,7 @@ export function createAllot({ pool, clock, policyKey, maxInFlight }: AllotDepend
       if (await isAwaiting(db, row, { decision, now })) return { outcome: 'awaiting' } as const;
       const payload = slot?.payload ?? (await takeSlot(db, { row, prepared: prepared!, maxInFlight }));
       if (!payload) return { outcome: 'wait' } as const;
-      await restampReservation(db, { transactionId, now });
+      await reserveFor(db, row, now);
       return { outcome: 'allotted', row, wallet, payload, now } as const;
     });
     if (given.outcome !== 'allotted') return given;

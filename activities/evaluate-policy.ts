@@ -47,14 +47,7 @@ export function createEvaluatePolicy({ pool, clock }: { pool: Pool; clock: Clock
         await endUnsent(db, row, denialFailure(decision));
         return { outcome: 'denied' };
       }
-      await reserve(db, {
-        transactionId: row.id,
-        accountId: row.account_id,
-        agentId: row.agent_id,
-        token: row.token,
-        atoms: toAtoms(BigInt(row.amount_minor), row.decimals),
-        now,
-      });
+      await reserveFor(db, row, now);
       await askPeople(db, row, { decision, now });
       const timeouts = decision.approvals.map((each) => each.timeout_seconds * 1000);
       if (timeouts.length === 0) return { outcome: 'allowed', resume: 'prepare' };
@@ -73,6 +66,13 @@ export function judge(db: Queryable, row: TransactionRow, now: Date): Promise<Ev
     toAddress: row.to_address,
   };
   return judgePayment(db, { agentId: row.agent_id, payment, now, transactionId: row.id });
+}
+
+/** Takes a stored payment from its agent's limits, or moves it to this moment. */
+export function reserveFor(db: Queryable, row: TransactionRow, now: Date): Promise<void> {
+  const atoms = toAtoms(BigInt(row.amount_minor), row.decimals);
+  const { id: transactionId, account_id: accountId, agent_id: agentId, token } = row;
+  return reserve(db, { transactionId, accountId, agentId, token, atoms, now });
 }
 
 /** What was decided and why, for the audit log; what was denied, for the receivers of events. */

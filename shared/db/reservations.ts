@@ -1,7 +1,10 @@
 import { levelUnitsMs } from '../domain/policy/window-ranges.ts';
 import type { Queryable } from './pool.ts';
 
-/** Takes a payment's amount from its agent's limits. Hold the agent's lock. A repeat changes nothing. */
+/**
+ * Takes a payment's amount from its agent's limits. What was taken before is taken once: a repeat moves its instant only,
+ * as the second evaluation does. Hold the agent's lock.
+ */
 export async function reserve(
   db: Queryable,
   payment: { transactionId: string; accountId: string; agentId: string; token: string; atoms: bigint; now: Date },
@@ -10,25 +13,14 @@ export async function reserve(
     `with made as (
        insert into reservations (transaction_id, account_id, agent_id, token, atoms, instant)
        values ($1, $2, $3, $4, $5, $6)
-       on conflict (transaction_id) do nothing
-       returning agent_id, token, atoms)
+       on conflict (transaction_id) do update set instant = excluded.instant where reservations.state = 'reserved'
+       returning agent_id, token, atoms, xmax = 0 as is_new)
      insert into usage_open (agent_id, token, atoms, count)
-     select agent_id, token, atoms, 1 from made
+     select agent_id, token, atoms, 1 from made where is_new
      on conflict (agent_id, token)
        do update set atoms = usage_open.atoms + excluded.atoms, count = usage_open.count + 1`,
     [payment.transactionId, payment.accountId, payment.agentId, payment.token, payment.atoms.toString(), payment.now],
   );
-}
-
-/** The payment counts from now on as made at this moment: the second evaluation. */
-export async function restampReservation(
-  db: Queryable,
-  { transactionId, now }: { transactionId: string; now: Date },
-): Promise<void> {
-  await db.query(`update reservations set instant = $2 where transaction_id = $1 and state = 'reserved'`, [
-    transactionId,
-    now,
-  ]);
 }
 
 /**
