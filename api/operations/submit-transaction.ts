@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Registry } from '../../shared/chain/registry.ts';
 import { isConnectionError, type Pool, violatedConstraint } from '../../shared/db/pool.ts';
 import {
+  findTransaction,
   getTransaction,
   insertTransaction,
   type NewTransaction,
@@ -86,7 +87,7 @@ function unknownOutcome(id: string, cause: unknown): PurserError {
 /** The row after the decision. When it cannot be read, the one before is still true: stored, and pending. */
 async function reread(pool: Pool, { stored, log }: { stored: TransactionRow; log: Logger }): Promise<TransactionRow> {
   try {
-    return (await getTransaction(pool, { id: stored.id })) ?? stored;
+    return (await findTransaction(pool, { id: stored.id, accountId: stored.account_id })) ?? stored;
   } catch (error) {
     log.warn({ err: error, transaction_id: stored.id }, 'a decided payment could not be read again');
     return stored;
