@@ -1,9 +1,10 @@
-import { z } from 'zod';
-import { formatAmount, formatAtoms, parseAtoms, toAtoms } from '../money.ts';
+import { formatAmount, formatAtoms, toAtoms } from '../money.ts';
+import { readAtoms } from './read-atoms.ts';
 import { resetOf } from './reset-of.ts';
-import { limit, optionalToken } from './rule-fields.ts';
-import { countedTokens, isStablecoin } from './tokens.ts';
+import { limit, optionalToken, rulesOf } from './rule-fields.ts';
+import { countedTokens } from './tokens.ts';
 import type { Check, PolicyContext, PolicyKind } from './types.ts';
+import { unboundWarnings } from './unbound-warnings.ts';
 
 const dayMs = 86_400_000;
 /** Rolling windows: no calendar, so that nobody can spend two limits around midnight. */
@@ -20,16 +21,19 @@ interface SpendingLimitRules {
 export const spendingLimit: PolicyKind<SpendingLimitRules> = {
   description: 'Highest amount of a single payment, of 24 hours and of 30 days; at least one of them.',
   rules: (words) =>
-    z
-      .strictObject({
-        max_transaction_amount: limit('Highest amount of a single payment.').optional(),
+    rulesOf(
+      {
+        max_transaction_amount: limit('Highest amount of a single payment; `amount <= limit` passes.').optional(),
         daily_limit: limit('Highest total of any 24 hours.').optional(),
         monthly_limit: limit('Highest total of any 30 days.').optional(),
         token: optionalToken(words),
-      })
-      .refine((rules) => rules.max_transaction_amount ?? rules.daily_limit ?? rules.monthly_limit, {
-        error: 'must have at least one of max_transaction_amount, daily_limit, monthly_limit.',
-      }),
+      },
+      ({ max_transaction_amount, daily_limit, monthly_limit }, context) => {
+        if (max_transaction_amount ?? daily_limit ?? monthly_limit) return;
+        const message = 'must have at least one of max_transaction_amount, daily_limit, monthly_limit.';
+        context.addIssue({ code: 'custom', message });
+      },
+    ),
   windowsMs: (rules) => Object.entries(windows).flatMap(([rule, ms]) => (rules[rule as WindowRule] ? [ms] : [])),
   judge(rules, context) {
     const tokens = countedTokens(rules.token, context.payment.token);
@@ -41,8 +45,7 @@ export const spendingLimit: PolicyKind<SpendingLimitRules> = {
         return value ? [checkWindow({ rule, value, tokens }, context)] : [];
       }),
     ];
-    const isUnbound = rules.token === undefined && !isStablecoin(context.payment.token);
-    return { checks, warnings: isUnbound ? [unboundWarning(context.payment.token)] : [] };
+    return { checks, warnings: unboundWarnings(rules.token, context.payment.token) };
   },
   explain: ({ policy_id, rule, limit, attempted, used, token }) =>
     used === null
@@ -60,7 +63,7 @@ function checkSize(value: string, { payment }: PolicyContext): Check {
     used: null,
     remaining: null,
     resets_at: null,
-    passed: toAtoms(payment.amountMinor, payment.decimals) <= atomsOf(value),
+    passed: toAtoms(payment.amountMinor, payment.decimals) <= readAtoms(value),
   };
 }
 
@@ -70,7 +73,7 @@ function checkWindow(
 ): Check {
   const windowMs = windows[rule];
   const { atoms: used, oldest } = usage.within(windowMs, tokens);
-  const most = atomsOf(value);
+  const most = readAtoms(value);
   const left = most - used;
   const wanted = toAtoms(payment.amountMinor, payment.decimals);
   return {
@@ -83,18 +86,4 @@ function checkWindow(
     resets_at: wanted > most ? null : resetOf({ oldest, windowMs, now }),
     passed: wanted <= left,
   };
-}
-
-/** Rules were read by their schema, which refuses everything that is no decimal. */
-function atomsOf(value: string): bigint {
-  const atoms = parseAtoms(value);
-  if (typeof atoms !== 'bigint') throw new Error(`${value} is not a limit.`);
-  return atoms;
-}
-
-function unboundWarning(token: string) {
-  return {
-    code: 'limit_without_token',
-    message: `The limits of this policy name no token, so they were read in ${token}. Bind them with \`token\`.`,
-  } as const;
 }

@@ -1,0 +1,63 @@
+import type { z } from 'zod';
+import { listInWords } from './list-in-words.ts';
+import { listOfOnes, rulesOf } from './rule-fields.ts';
+import type { Check, PolicyKind } from './types.ts';
+
+interface AddressControlRules {
+  readonly allowed_addresses?: readonly string[] | undefined;
+  readonly blocked_addresses?: readonly string[] | undefined;
+}
+
+/** Says who may be paid, and who may not. */
+export const addressControl: PolicyKind<AddressControlRules> = {
+  description: 'Addresses that alone may be paid, and addresses that may never be paid; at least one of the lists.',
+  rules: (words) =>
+    rulesOf(
+      {
+        allowed_addresses: listOfOnes(words.address, { description: 'Only these may be paid.' }).optional(),
+        blocked_addresses: listOfOnes(words.address, { description: 'These may never be paid.' }).optional(),
+      },
+      refuseContradictions,
+    ),
+  windowsMs: () => [],
+  judge({ allowed_addresses: allowed, blocked_addresses: blocked }, { payment: { toAddress } }) {
+    return {
+      checks: [
+        ...(blocked ? [checkOf('blocked_addresses', blocked, toAddress, !has(blocked, toAddress))] : []),
+        ...(allowed ? [checkOf('allowed_addresses', allowed, toAddress, has(allowed, toAddress))] : []),
+      ],
+    };
+  },
+  explain: ({ policy_id, rule, attempted }) =>
+    rule === 'blocked_addresses'
+      ? `${attempted} may not be paid: it is in blocked_addresses of policy ${policy_id}.`
+      : `${attempted} may not be paid: it is not in allowed_addresses of policy ${policy_id}.`,
+};
+
+function refuseContradictions(rules: AddressControlRules, context: z.RefinementCtx): void {
+  const { allowed_addresses: allowed, blocked_addresses: blocked } = rules;
+  if (!allowed && !blocked)
+    context.addIssue({ code: 'custom', message: 'must have allowed_addresses, blocked_addresses, or both.' });
+  const known = new Set(allowed?.map(comparable));
+  const index = blocked?.findIndex((each) => known.has(comparable(each))) ?? -1;
+  if (index >= 0)
+    context.addIssue({
+      code: 'custom',
+      path: ['blocked_addresses', index],
+      message: 'is in allowed_addresses too. Leave it in one of the lists.',
+    });
+}
+
+function checkOf(rule: string, list: readonly string[], attempted: string, passed: boolean): Check {
+  return { rule, limit: listInWords(list), attempted, used: null, remaining: null, resets_at: null, passed };
+}
+
+function has(list: readonly string[], address: string): boolean {
+  const wanted = comparable(address);
+  return list.some((each) => comparable(each) === wanted);
+}
+
+/** Hexadecimal addresses are numbers, whose letters may be of either case; all others are told apart by case. */
+function comparable(address: string): string {
+  return /^0x/i.test(address) ? address.toLowerCase() : address;
+}
