@@ -1,34 +1,32 @@
+import type { Registry } from '../../shared/chain/registry.ts';
+import { lockAgent } from '../../shared/db/agents.ts';
 import {
   countPolicies,
   deletePolicy,
   findPolicy,
-  insertPolicy,
   listPolicies,
   type PolicyRow,
   replaceRules,
 } from '../../shared/db/policies.ts';
-import type { Pool } from '../../shared/db/pool.ts';
+import { inTransaction, type Pool } from '../../shared/db/pool.ts';
 import { PurserError } from '../../shared/errors.ts';
-import { isId, newId } from '../../shared/ids.ts';
+import { isId } from '../../shared/ids.ts';
 import { defineEndpoint, type Endpoint } from '../endpoint.ts';
 import type { Caller } from '../middleware/authenticate.ts';
+import { attachPolicies } from '../operations/attach-policies.ts';
 import { readPage } from '../read-page.ts';
 import { renderPolicy } from '../render/policy.ts';
 import { requireAgent } from '../require-agent.ts';
-import {
-  createPolicyBody,
-  deletedPolicy,
-  listPoliciesQuery,
-  policy,
-  policyList,
-  replaceRulesBody,
-  replaceRulesBodyFor,
-} from '../schemas/policies.ts';
+import { createPolicyBodies, deletedPolicy, listPoliciesQuery, policy, policyList } from '../schemas/policies.ts';
+import { createRuleWords } from '../schemas/rule-words.ts';
 
 const tag = 'Policies';
+const faults = ['invalid_request', 'invalid_amount', 'invalid_address', 'invalid_token'] as const;
 
 /** Endpoints of policies. */
-export function createPolicyEndpoints({ pool }: { pool: Pool }): Endpoint[] {
+export function createPolicyEndpoints({ pool, registry }: { pool: Pool; registry: Registry }): Endpoint[] {
+  // There is one family of chains, so that what an address is does not depend on the agent.
+  const bodies = createPolicyBodies(createRuleWords({ registry, family: 'evm' }));
   const find = async ({ caller, id }: { caller: Caller; id: string }) =>
     isId('pol', id) ? findPolicy(pool, { id, accountId: caller.accountId }) : undefined;
   return [
@@ -39,16 +37,16 @@ export function createPolicyEndpoints({ pool }: { pool: Pool }): Endpoint[] {
       tag,
       summary: 'Attach a policy to an agent',
       description:
-        'Every payment of the agent is judged by all its policies, once when it is asked for and once more right before it is signed. All must pass. `rules` depends on `type`; members of another type are refused.',
-      body: createPolicyBody,
+        'Every payment of the agent is judged by all its policies, once when it is asked for and once more right before it is signed. All must pass. `rules` depends on `type`; members of another type are refused. At most 20 policies an agent.',
+      body: bodies.create,
       answer: policy,
-      errors: ['invalid_request', 'invalid_amount'],
+      errors: faults,
       handle: async ({ caller, body }) => {
         const agent = await requireAgent(pool, { id: body.agent_id, accountId: caller.accountId });
-        const { type, rules } = body;
-        return renderPolicy(
-          await insertPolicy(pool, { id: newId('pol'), accountId: caller.accountId, agentId: agent.id, type, rules }),
+        const [row] = await inTransaction(pool, (db) =>
+          attachPolicies(db, { accountId: caller.accountId, agentId: agent.id, policies: [body] }),
         );
+        return renderPolicy(row!);
       },
     }),
     defineEndpoint({
@@ -92,13 +90,16 @@ export function createPolicyEndpoints({ pool }: { pool: Pool }): Endpoint[] {
       summary: "Replace a policy's rules",
       description:
         'The rules are replaced as a whole; what is not given is gone. Applies at once, also to payments that are not signed yet.',
-      body: replaceRulesBody,
-      bodyFor: (found: PolicyRow) => replaceRulesBodyFor(found.type),
+      body: bodies.replace,
+      bodyFor: (found: PolicyRow) => bodies.replaceFor(found.type),
       answer: policy,
-      errors: ['invalid_request', 'invalid_amount', 'resource_not_found'],
+      errors: [...faults, 'resource_not_found'],
       find,
       handle: async ({ caller, found, body }) => {
-        const changed = await replaceRules(pool, { id: found.id, accountId: caller.accountId, rules: body.rules });
+        const changed = await inTransaction(pool, async (db) => {
+          await lockAgent(db, { id: found.agent_id });
+          return replaceRules(db, { id: found.id, accountId: caller.accountId, rules: body.rules });
+        });
         if (!changed) throw gone(found.id);
         return renderPolicy(changed);
       },
@@ -114,7 +115,11 @@ export function createPolicyEndpoints({ pool }: { pool: Pool }): Endpoint[] {
       errors: ['invalid_request', 'resource_not_found'],
       find,
       handle: async ({ caller, found }) => {
-        if (!(await deletePolicy(pool, { id: found.id, accountId: caller.accountId }))) throw gone(found.id);
+        const isDeleted = await inTransaction(pool, async (db) => {
+          await lockAgent(db, { id: found.agent_id });
+          return deletePolicy(db, { id: found.id, accountId: caller.accountId });
+        });
+        if (!isDeleted) throw gone(found.id);
         return { id: found.id, deleted: true };
       },
     }),

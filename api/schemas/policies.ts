@@ -1,57 +1,52 @@
 import { z } from 'zod';
-import { canonicalDecimal, isDecimal, maxAmountLength } from '../../shared/domain/money.ts';
-import type { PolicyType } from '../../shared/domain/policy/types.ts';
-import { faultOf, instant, listOf, pageParameters } from './common.ts';
-import { amountPattern } from './transactions.ts';
+import { type PolicyType, policyKinds } from '../../shared/domain/policy/engine.ts';
+import type { RuleWords } from '../../shared/domain/policy/types.ts';
+import { instant, listOf, pageParameters } from './common.ts';
 
-/** A limit in units of the token that is sent; answered in canonical form. */
-const limit = z
-  .string()
-  .refine(
-    isDecimal,
-    faultOf(
-      'invalid_amount',
-      'must be a plain decimal string such as "100": no sign, exponent, spaces or leading zeros.',
-    ),
-  )
-  .refine(
-    (value) => !isDecimal(value) || canonicalDecimal(value) !== '0',
-    faultOf('invalid_amount', 'must be more than zero: a limit of zero lets nothing pass.'),
-  )
-  .meta({
-    description: 'Decimal string, more than zero, in units of the token that is sent. `amount <= limit` passes.',
-    example: '100',
-    pattern: amountPattern,
-    maxLength: maxAmountLength,
-  })
-  .transform(canonicalDecimal);
-
-const spendingLimitRules = z.strictObject({ max_transaction_amount: limit }).meta({
-  id: 'SpendingLimitRules',
-  outputId: 'SpendingLimitRulesAnswered',
-  description: 'Highest amount of a single payment.',
-});
-
-/** The closed table of what can be written: rules by type. */
-const rulesSchemas = { spending_limit: spendingLimitRules } satisfies Record<PolicyType, z.ZodObject>;
+const types = Object.keys(policyKinds) as [PolicyType, ...PolicyType[]];
 
 const agentId = z
   .string()
   .meta({ description: 'Agent whose payments are judged.', example: 'agent_01kahvd1r0fv2t5c7m4y2q8s3z' });
 
-const bodyOf = <T extends PolicyType>(type: T) =>
-  z.strictObject({ agent_id: agentId, type: z.literal(type), rules: rulesSchemas[type] });
+/** Rules as they are kept. */
+export type Rules = Record<string, unknown>;
 
-const available = Object.keys(rulesSchemas).join(', ');
+/** The rules of a type as they are written. */
+function rulesFor(type: PolicyType, words: RuleWords): z.ZodType<Rules> {
+  const { rules, description } = policyKinds[type];
+  return (rules(words) as z.ZodType<Rules>).meta({ description });
+}
 
-export const createPolicyBody = z.discriminatedUnion('type', [bodyOf('spending_limit')], {
-  error: `must be one of the types that are available: ${available}.`,
-});
+/** What is asked of the body of a policy, where its members beside type and rules are these. */
+function typedBody<Shape extends z.ZodRawShape>(shape: Shape, words: RuleWords) {
+  const bodyOf = (type: PolicyType) =>
+    z.strictObject({ ...shape, type: z.literal(type), rules: rulesFor(type, words) }).meta({ title: type });
+  const [first, ...others] = types;
+  return z.discriminatedUnion('type', [bodyOf(first), ...others.map(bodyOf)], {
+    error: `must be one of the types that are available: ${types.join(', ')}.`,
+  });
+}
 
-/** PUT: which rules are meant follows from the policy's type. */
-export const replaceRulesBody = z.strictObject({ rules: z.union([rulesSchemas.spending_limit]) });
-export const replaceRulesBodyFor = (type: PolicyType): typeof replaceRulesBody =>
-  z.strictObject({ rules: z.union([rulesSchemas[type]]) });
+/** A policy that belongs to no agent: its type and its rules. */
+export function createTypedRulesSchema(words: RuleWords) {
+  return typedBody({}, words);
+}
+
+export function createPolicyBodies(words: RuleWords) {
+  const replacing = (rules: z.ZodType<Rules>) => z.strictObject({ rules });
+  const byType = Object.fromEntries(types.map((type) => [type, replacing(rulesFor(type, words))])) as Record<
+    PolicyType,
+    ReturnType<typeof replacing>
+  >;
+  return {
+    /** POST: the type says which rules are meant. */
+    create: typedBody({ agent_id: agentId }, words),
+    /** PUT: which rules are meant follows from the policy's type. */
+    replace: replacing(z.union(types.map((type) => rulesFor(type, words)))),
+    replaceFor: (type: PolicyType) => byType[type],
+  };
+}
 
 export const listPoliciesQuery = z.strictObject({
   ...pageParameters,
@@ -60,15 +55,26 @@ export const listPoliciesQuery = z.strictObject({
 
 const policyId = z.string().meta({ description: 'Identifier, `pol_…`.', example: 'pol_01kahvd1r0fv2t5c7m4y2q8s3z' });
 
+/** Rules in answers are in their written form already, whatever the chain. */
+const answeredWords: RuleWords = {
+  address: z.string().meta({ example: '0x2B5AD5c4795c026514f8317c7a215E218DcCD6cF' }),
+  token: z.string().meta({ example: 'USDC' }),
+};
+
+const policyOf = (type: PolicyType) =>
+  z
+    .object({
+      id: policyId,
+      agent_id: agentId,
+      type: z.literal(type),
+      rules: rulesFor(type, answeredWords),
+      created_at: instant,
+      updated_at: instant,
+    })
+    .meta({ title: type });
+
 export const policy = z
-  .object({
-    id: policyId,
-    agent_id: agentId,
-    type: z.enum(Object.keys(rulesSchemas) as [PolicyType, ...PolicyType[]]),
-    rules: z.union([z.object({ max_transaction_amount: z.string().meta({ example: '100' }) })]),
-    created_at: instant,
-    updated_at: instant,
-  })
+  .discriminatedUnion('type', [policyOf(types[0]), ...types.slice(1).map(policyOf)])
   .meta({ id: 'Policy' });
 
 export const policyList = listOf(policy, 'Policy');

@@ -1,0 +1,40 @@
+import type { z } from 'zod';
+import { lockAgent } from '../../shared/db/agents.ts';
+import { countPolicies, insertPolicy, type PolicyRow } from '../../shared/db/policies.ts';
+import type { Queryable } from '../../shared/db/pool.ts';
+import { PurserError } from '../../shared/errors.ts';
+import { newId } from '../../shared/ids.ts';
+import type { createTypedRulesSchema } from '../schemas/policies.ts';
+
+/** Policies of one agent at most: each payment is judged by all of them, under the agent's lock. */
+const maxPolicies = 20;
+
+/**
+ * Attaches policies to an agent, in the order given. Runs inside the caller's database transaction and takes the
+ * agent's lock: a payment is judged by the policies of before or of after, and what two callers add is counted together.
+ * @throws PurserError 403 when the agent would have more than 20
+ */
+export async function attachPolicies(
+  db: Queryable,
+  {
+    accountId,
+    agentId,
+    policies,
+  }: {
+    accountId: string;
+    agentId: string;
+    policies: readonly z.output<ReturnType<typeof createTypedRulesSchema>>[];
+  },
+): Promise<PolicyRow[]> {
+  await lockAgent(db, { id: agentId });
+  const present = await countPolicies(db, { accountId, agentId });
+  if (present + policies.length > maxPolicies)
+    throw new PurserError(
+      'insufficient_permissions',
+      `Agent ${agentId} has ${present} policies; at most ${maxPolicies} may be attached. Delete one, or put their rules together.`,
+    );
+  const rows: PolicyRow[] = [];
+  for (const { type, rules } of policies)
+    rows.push(await insertPolicy(db, { id: newId('pol'), accountId, agentId, type, rules }));
+  return rows;
+}
