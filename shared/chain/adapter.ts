@@ -11,6 +11,12 @@ export interface PreparedTransfer {
   readonly maxPriorityFeePerGasWei: string;
   /** `gas × maxFeePerGas`: what the payment may cost at most, in minor units of the native coin. */
   readonly maxFeeMinor: string;
+  /** Block as of which both balances were read. */
+  readonly atBlock: number;
+  /** What the wallet holds of the token that is sent, in minor units. */
+  readonly balanceMinor: string;
+  /** What the wallet holds of the native coin, in minor units. */
+  readonly nativeBalanceMinor: string;
 }
 
 /** A payment that cannot be made as things stand, in words for the one who asked for it. */

@@ -2,12 +2,12 @@ import type { Address } from 'viem';
 import { formatAmount } from '../../domain/money.ts';
 import type { PrepareFailure, PrepareResult, Transfer } from '../adapter.ts';
 import type { Chain, Token } from '../registry.ts';
+import { nativeBalanceAt, tokenBalanceAt } from './balance.ts';
 import type { EvmClient } from './client.ts';
 import { feeMarket } from './fee-market.ts';
 import { chooseFees } from './fees.ts';
 import { ask } from './rpc.ts';
-import { paymentCall, type Simulated, simulateCall, simulateGas } from './simulate.ts';
-import { balanceOfData } from './transfer-data.ts';
+import { paymentCall, simulateCall, simulateGas } from './simulate.ts';
 
 /** A transfer that does nothing else costs exactly this. Source: yellow paper, G_transaction. */
 const plainTransferGas = 21_000n;
@@ -17,7 +17,8 @@ const gasMarginPercent = 25n;
 const maxGas = 2_000_000n;
 
 /**
- * Simulates a payment and says what it may cost. One round trip: all questions are asked at once.
+ * Simulates a payment and says what it may cost. Two round trips: the newest block, then all questions at once; balances
+ * are those of that block, so that it is known which payments they show already.
  * @param maxFeePerGasCeilingWei the most that a unit of gas may cost
  * @throws FeeAboveCeiling, RpcUnavailable: both may pass
  */
@@ -37,11 +38,12 @@ export async function prepareTransfer(
 ): Promise<PrepareResult> {
   const native = chain.tokens[0]!;
   const call = paymentCall({ from, to, asset: token.asset, amountMinor });
+  const block = await ask(client.request({ method: 'eth_blockNumber' }));
   const [minedCount, nativeBalance, market, holding, returned, gas] = await Promise.all([
     ask(client.request({ method: 'eth_getTransactionCount', params: [from as Address, 'latest'] })),
-    ask(client.request({ method: 'eth_getBalance', params: [from as Address, 'latest'] })).then(BigInt),
+    nativeBalanceAt(client, { owner: from, block }),
     feeMarket(client),
-    tokenBalance(client, { token, owner: from }),
+    token.asset === 'native' ? undefined : tokenBalanceAt(client, { asset: token.asset, owner: from, block }),
     token.asset === 'native' ? undefined : simulateCall(client, call),
     simulateGas(client, call),
   ]);
@@ -65,21 +67,10 @@ export async function prepareTransfer(
     maxFeePerGasWei: fees.maxFeePerGasWei.toString(),
     maxPriorityFeePerGasWei: fees.maxPriorityFeePerGasWei.toString(),
     maxFeeMinor: maxFeeWei.toString(),
+    atBlock: Number(block),
+    balanceMinor: balance.value.toString(),
+    nativeBalanceMinor: nativeBalance.toString(),
   };
-}
-
-/** What the wallet holds of a token; undefined for the native coin. */
-async function tokenBalance(
-  client: EvmClient,
-  { token, owner }: { token: Token; owner: string },
-): Promise<Simulated<bigint> | undefined> {
-  if (token.asset === 'native') return undefined;
-  const call = { from: owner as Address, to: token.asset, value: '0x0' as const, data: balanceOfData({ owner }) };
-  const result = await simulateCall(client, call);
-  if (!result.ok) return result;
-  // An account without code answers every call with nothing.
-  if (!/^0x[0-9a-f]{64}/i.test(result.value)) return { ok: false, reason: `there is no token at ${token.asset}` };
-  return { ok: true, value: BigInt(result.value.slice(0, 66)) };
 }
 
 /** Tokens return true, or nothing at all; older ones return false instead of reverting. Source: ERC-20, EIP-20 notes. */

@@ -39,9 +39,13 @@ export async function simulateGas(client: EvmClient, call: PaymentCall): Promise
   return simulated(client.request({ method: 'eth_estimateGas', params: [call] }), BigInt);
 }
 
-/** What the call returns when it is executed on the newest block. @throws RpcUnavailable */
-export async function simulateCall(client: EvmClient, call: PaymentCall): Promise<Simulated<Hex>> {
-  return simulated(client.request({ method: 'eth_call', params: [call, 'latest'] }), (data) => data);
+/** What the call returns when it is executed on a block, by default the newest. @throws RpcUnavailable */
+export async function simulateCall(
+  client: EvmClient,
+  call: PaymentCall,
+  { block = 'latest' }: { block?: Hex | 'latest' } = {},
+): Promise<Simulated<Hex>> {
+  return simulated(client.request({ method: 'eth_call', params: [call, block] }), (data) => data);
 }
 
 async function simulated<T>(request: Promise<Hex>, read: (result: Hex) => T): Promise<Simulated<T>> {
