@@ -16,6 +16,7 @@ import { createDocsRouter } from './routes/docs.ts';
 import { createHealthRouter } from './routes/health.ts';
 import { createPolicyEndpoints } from './routes/policies.ts';
 import { createResourceRouter } from './routes/resources.ts';
+import { createTemplateEndpoints } from './routes/templates.ts';
 import { createTransactionEndpoints } from './routes/transactions.ts';
 import type { TemporalGateway } from './temporal-gateway.ts';
 
@@ -39,6 +40,7 @@ export function createApp(deps: AppDependencies): Express {
     ...createAgentEndpoints(deps),
     ...createTransactionEndpoints(deps),
     ...createPolicyEndpoints(deps),
+    ...createTemplateEndpoints(deps),
   ];
   const app = express();
   app.disable('x-powered-by');

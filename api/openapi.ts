@@ -109,6 +109,7 @@ export function createOpenApiDocument({ endpoints, version }: { endpoints: reado
       { name: 'Agents', description: 'An agent has one wallet.' },
       { name: 'Transactions', description: 'Payments out of an agent’s wallet.' },
       { name: 'Policies', description: 'What an agent may send.' },
+      { name: 'Policy templates', description: 'Sets of policies to copy to agents.' },
     ],
     paths,
     components: {

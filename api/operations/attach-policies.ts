@@ -7,7 +7,7 @@ import { newId } from '../../shared/ids.ts';
 import type { createTypedRulesSchema } from '../schemas/policies.ts';
 
 /** Policies of one agent at most: each payment is judged by all of them, under the agent's lock. */
-const maxPolicies = 20;
+export const maxPolicies = 20;
 
 /**
  * Attaches policies to an agent, in the order given. Runs inside the caller's database transaction and takes the

@@ -75,6 +75,11 @@ export async function deletePolicy(
   return rowCount === 1;
 }
 
+/** Deletes all policies of an agent; its lock is the caller's to hold. */
+export async function deletePoliciesOfAgent(db: Queryable, { agentId }: { agentId: string }): Promise<void> {
+  await db.query('delete from policies where agent_id = $1', [agentId]);
+}
+
 export interface PolicyFilter {
   readonly accountId: string;
   readonly agentId?: string | undefined;

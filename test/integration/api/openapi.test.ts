@@ -48,6 +48,9 @@ describe('the OpenAPI document', () => {
       '/api/v1/agents/{id}/status',
       '/api/v1/policies',
       '/api/v1/policies/{id}',
+      '/api/v1/policy-templates',
+      '/api/v1/policy-templates/{id}',
+      '/api/v1/policy-templates/{id}/apply',
       '/api/v1/transactions',
       '/api/v1/transactions/{id}',
     ]);

@@ -1,0 +1,39 @@
+import { lockAgent } from '../../shared/db/agents.ts';
+import { deletePoliciesOfAgent, type PolicyRow } from '../../shared/db/policies.ts';
+import { inTransaction, type Pool } from '../../shared/db/pool.ts';
+import type { PolicyTemplate } from '../../shared/domain/policy-templates.ts';
+import { PurserError } from '../../shared/errors.ts';
+import { requireAgent } from '../require-agent.ts';
+import type { ApplyTemplateBody } from '../schemas/templates.ts';
+import { attachPolicies } from './attach-policies.ts';
+
+/**
+ * Copies a template's policies to an agent: all of them or none, in one database transaction under the agent's lock, so
+ * that every payment is judged by the policies before or by those after, never by some of both.
+ * @returns the new policies in the template's order
+ * @throws PurserError 400 for an agent of nobody or an owner who is not known, 403 where the agent would have too many
+ */
+export async function applyTemplate(
+  pool: Pool,
+  { accountId, template, body }: { accountId: string; template: PolicyTemplate; body: ApplyTemplateBody },
+): Promise<PolicyRow[]> {
+  const { id: agentId } = await requireAgent(pool, { id: body.agent_id, accountId });
+  requireApprovers(template, { accountId });
+  return inTransaction(pool, async (db) => {
+    await lockAgent(db, { id: agentId });
+    if (body.mode === 'replace') await deletePoliciesOfAgent(db, { agentId });
+    return attachPolicies(db, { accountId, agentId, policies: template.policies });
+  });
+}
+
+/** A built-in template asks the account's owner. Without one nobody could ever approve, so it is not applied at all. */
+function requireApprovers(template: PolicyTemplate, { accountId }: { accountId: string }): void {
+  const asksNobody = template.policies.some(
+    ({ rules: { approvers } }) => Array.isArray(approvers) && approvers.length === 0,
+  );
+  if (!asksNobody) return;
+  throw new PurserError(
+    'invalid_request',
+    `Template ${template.name} asks the account's owner for approval, and this account's owner is not known. The operator sets it with \`npm run admin -- account set --id ${accountId} --owner EMAIL\`. Template permissive needs nobody.`,
+  );
+}
