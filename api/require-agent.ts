@@ -14,3 +14,12 @@ export async function requireAgent(
     param: 'agent_id',
   });
 }
+
+/** The same for an agent that is to pay. @throws PurserError 400 `agent_inactive` as well */
+export async function requireActiveAgent(db: Queryable, named: { id: string; accountId: string }): Promise<AgentRow> {
+  const agent = await requireAgent(db, named);
+  if (agent.status === 'active') return agent;
+  throw new PurserError('agent_inactive', `Agent ${agent.id} is inactive: it sends nothing until it is active again.`, {
+    param: 'agent_id',
+  });
+}

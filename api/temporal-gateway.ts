@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type Client, type Connection, WithStartWorkflowOperation } from '@temporalio/client';
+import type { PrepareResult } from '../shared/chain/adapter.ts';
 import type { TransactionRow } from '../shared/db/transactions.ts';
 import { PurserError } from '../shared/errors.ts';
 
@@ -8,7 +9,10 @@ import {
   type AccountKeyInput,
   type AccountKeyResult,
   accountKeyWorkflowId,
+  type BalancesInput,
+  type ChainBalances,
   messageNames,
+  type QuoteInput,
   queues,
   type ReadinessResult,
   workflowNames,
@@ -19,6 +23,9 @@ import { transactionStart } from '../shared/transaction-start.ts';
 const defaultAccountKeyWaitMs = 60_000;
 /** Longest wait for the signing worker's report. */
 const readinessWaitMs = 2_000;
+/** Longest wait for what a chain says, and how long the question may live. */
+const chainAnswerMs = 6_000;
+const questionTimeoutMs = 8_000;
 const pingWaitMs = 1_000;
 const readinessTimeoutMs = 5_000;
 
@@ -31,6 +38,10 @@ export interface TemporalGateway {
   decideTransaction(row: TransactionRow, context: { log: Logger }): Promise<'decided' | 'undecided'>;
   /** Has the account's key made, once however many ask. @throws PurserError 503 when it does not come in time */
   makeAccountKey(request: { accountId: string }): Promise<AccountKeyResult>;
+  /** What an address holds on several chains. @throws PurserError 503 when no worker answers in time */
+  balances(request: BalancesInput): Promise<ChainBalances[]>;
+  /** What a payment would cost; undefined when the chain cannot be asked now. */
+  quote(request: QuoteInput, context: { log: Logger }): Promise<PrepareResult | undefined>;
   /** Whether the server answers. */
   ping(): Promise<void>;
   /** The signers as the signing worker sees them. */
@@ -86,6 +97,42 @@ export function createTemporalGateway({
           "The account's key is not made yet: it needs all three signers. Nothing was stored; try again.",
           { retryAfterSeconds: 5, cause: error },
         );
+      }
+    },
+
+    async balances(input) {
+      try {
+        return await within(chainAnswerMs, () =>
+          workflow.execute<(input: BalancesInput) => Promise<ChainBalances[]>>(workflowNames.balances, {
+            workflowId: `balances/${randomUUID()}`,
+            taskQueue: queues.wallet,
+            args: [input],
+            workflowExecutionTimeout: questionTimeoutMs,
+            staticSummary: `Balances of ${input.owner}`,
+          }),
+        );
+      } catch (error) {
+        throw new PurserError('service_unavailable', 'The chains cannot be asked now. Try again.', {
+          retryAfterSeconds: 2,
+          cause: error,
+        });
+      }
+    },
+
+    async quote(input, { log }) {
+      try {
+        return await within(chainAnswerMs, () =>
+          workflow.execute<(input: QuoteInput) => Promise<PrepareResult>>(workflowNames.quote, {
+            workflowId: `quote/${randomUUID()}`,
+            taskQueue: queues.wallet,
+            args: [input],
+            workflowExecutionTimeout: questionTimeoutMs,
+            staticSummary: `What a payment of ${input.token.symbol} on ${input.chain} would cost`,
+          }),
+        );
+      } catch (error) {
+        log.warn({ err: error, chain: input.chain }, 'the chain could not be asked about a payment');
+        return undefined;
       }
     },
 

@@ -59,9 +59,6 @@ export async function createSignatureBench({
       maxFeePerGasWei: maxFeePerGasWei.toString(),
       maxPriorityFeePerGasWei: '1',
       maxFeeMinor: intent.max_fee_minor,
-      atBlock: 0,
-      balanceMinor: '0',
-      nativeBalanceMinor: '0',
     };
     const transaction = buildTransfer({ intent, nonce, prepared });
     nonce += 1;

@@ -1,4 +1,5 @@
 import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
+import type { Token } from './chain/registry.ts';
 
 /** Task queues, one a class of work; each may have workers of its own. */
 export const queues = { wallet: 'wallet', signing: 'wallet-signing', chain: 'wallet-chain' } as const;
@@ -10,6 +11,8 @@ export const workflowNames = {
   readiness: 'readiness',
   reconcile: 'reconcile',
   checkLimits: 'checkLimits',
+  balances: 'balances',
+  quote: 'quote',
 } as const;
 
 /** Names of messages to a running `transaction`. */
@@ -47,6 +50,32 @@ export interface AccountKeyResult {
 /** Result of workflow `readiness`: the signers as the signing worker sees them. */
 export interface ReadinessResult {
   readonly signers: readonly { readonly party: number; readonly ok: boolean; readonly error?: string }[];
+}
+
+/** Input of workflow `balances`: an address, and the chains (CAIP-2) that it is looked up on. */
+export interface BalancesInput {
+  readonly owner: string;
+  readonly chains: readonly string[];
+}
+/** Its result for one chain: balances as of a block, in minor units; or why there are none. */
+export type ChainBalances =
+  | {
+      readonly chain: string;
+      readonly atBlock: number;
+      readonly data: readonly (
+        | { readonly token: string; readonly amountMinor: string }
+        | { readonly token: string; readonly error: string }
+      )[];
+    }
+  | { readonly chain: string; readonly error: string };
+
+/** Input of workflow `quote`: a payment that nobody has asked for yet; its result is that of `prepare`. */
+export interface QuoteInput {
+  readonly chain: string;
+  readonly from: string;
+  readonly to: string;
+  readonly token: Token;
+  readonly amountMinor: string;
 }
 
 export const accountKeyWorkflowId = (accountId: string): string => `account-key/${accountId}`;

@@ -34,6 +34,14 @@ export const { generateKey } = proxyActivities<SigningActivities>({
   retry: { initialInterval: '1s', maximumInterval: '10s' },
 });
 
+/** For somebody who waits for the answer: twice at most, and within five seconds. */
+export const { readBalances, quote } = proxyActivities<ChainActivities>({
+  taskQueue: queues.chain,
+  startToCloseTimeout: '4s',
+  scheduleToCloseTimeout: '5s',
+  retry: { initialInterval: '100ms', maximumAttempts: 2 },
+});
+
 /** For somebody who waits for the answer: once, and quickly. */
 export const { signerHealth } = proxyActivities<SigningActivities>({
   taskQueue: queues.signing,

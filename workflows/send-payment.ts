@@ -8,12 +8,14 @@ import {
   sleep,
 } from '@temporalio/workflow';
 import type { Allotment, AllotResult } from '../activities/allot.ts';
+import type { ChainActivities } from '../activities/chain.ts';
 import type { Signed } from '../activities/sign.ts';
-import type { PrepareResult } from '../shared/chain/adapter.ts';
 import { doubtfulWatchMs, nextQuietMs, usualWatchMs } from '../shared/domain/transaction.ts';
 import type { PolicyDecision } from '../shared/temporal.ts';
 import { show, wake } from './payment-messages.ts';
 import { allot, awaitApproval, broadcast, fail, prepare, sign } from './proxies.ts';
+
+type Prepared = Awaited<ReturnType<ChainActivities['prepare']>>;
 
 /** What the handlers of a payment's workflow share with its steps. */
 export interface Progress {
@@ -99,7 +101,7 @@ async function answered(transactionId: string): Promise<'go' | 'failed' | 'ended
 }
 
 /** A chain that is away must not keep a question open for longer than it stands. */
-async function prepareWithin(transactionId: string, answerMs: number | undefined): Promise<PrepareResult | undefined> {
+async function prepareWithin(transactionId: string, answerMs: number | undefined): Promise<Prepared | undefined> {
   if (answerMs === undefined) return prepare(transactionId);
   try {
     return await CancellationScope.withTimeout(answerMs, () => prepare(transactionId));

@@ -12,7 +12,7 @@ import { formatAmount } from '../../shared/domain/money.ts';
 import { PurserError } from '../../shared/errors.ts';
 import { newId } from '../../shared/ids.ts';
 import type { Logger } from '../../shared/log.ts';
-import { requireAgent } from '../require-agent.ts';
+import { requireActiveAgent } from '../require-agent.ts';
 import type { CreateTransactionBody } from '../schemas/transactions.ts';
 import type { TemporalGateway } from '../temporal-gateway.ts';
 import { resolvePayment } from './resolve-payment.ts';
@@ -33,15 +33,7 @@ export async function submitTransaction(
   { pool, registry, temporal }: SubmitTransactionDependencies,
   { accountId, body, log }: { accountId: string; body: CreateTransactionBody; log: Logger },
 ): Promise<TransactionRow> {
-  const agent = await requireAgent(pool, { id: body.agent_id, accountId });
-  if (agent.status !== 'active')
-    throw new PurserError(
-      'agent_inactive',
-      `Agent ${agent.id} is inactive: it sends nothing until it is active again.`,
-      {
-        param: 'agent_id',
-      },
-    );
+  const agent = await requireActiveAgent(pool, { id: body.agent_id, accountId });
   const payment = resolvePayment(registry, { agent, body });
   const stored = await store(pool, {
     id: newId('tx'),

@@ -28,8 +28,13 @@ export function renderTransaction(row: TransactionRow, { registry }: { registry:
     nonce: row.nonce === null ? null : Number(row.nonce),
     block_number: row.block_number === null ? null : Number(row.block_number),
     confirmations: row.confirmations,
-    approval: null,
+    approval: renderApproval(row),
+    warnings: row.decision?.warnings ?? [],
     created_at: row.created_at.toISOString(),
     updated_at: row.updated_at.toISOString(),
   };
+}
+
+function renderApproval({ approval_id: id, approval_status: status, approval_expires_at: expiresAt }: TransactionRow) {
+  return id && status && expiresAt ? { id, status, expires_at: expiresAt.toISOString() } : null;
 }

@@ -2,11 +2,13 @@ import { countAgents, findAgent, listAgents } from '../../shared/db/agents.ts';
 import { isId } from '../../shared/ids.ts';
 import { defineEndpoint, type Endpoint } from '../endpoint.ts';
 import type { Caller } from '../middleware/authenticate.ts';
+import { agentBalances } from '../operations/agent-balances.ts';
 import { type CreateAgentDependencies, createAgent } from '../operations/create-agent.ts';
 import { setAgentStatus } from '../operations/set-agent-status.ts';
 import { readPage } from '../read-page.ts';
 import { renderAgent } from '../render/agent.ts';
 import { agent, agentList, createAgentBody, listAgentsQuery, setAgentStatusBody } from '../schemas/agents.ts';
+import { balances } from '../schemas/balances.ts';
 
 const tag = 'Agents';
 
@@ -61,6 +63,19 @@ export function createAgentEndpoints(deps: CreateAgentDependencies): Endpoint[] 
       errors: ['invalid_request', 'resource_not_found'],
       find,
       handle: async ({ found }) => renderAgent(found),
+    }),
+    defineEndpoint({
+      method: 'get',
+      path: '/agents/{id}/balances',
+      operationId: 'getAgentBalances',
+      tag,
+      summary: "Get an agent's balances",
+      description:
+        'Every token on every chain on which the agent can pay, read from the chains now, and what of it is held for payments under way. Where a chain or a token cannot be read, its entry says why, and the others are there.',
+      answer: balances,
+      errors: ['invalid_request', 'resource_not_found'],
+      find,
+      handle: async ({ found }) => ({ data: await agentBalances(deps, { agent: found }) }),
     }),
     defineEndpoint({
       method: 'put',

@@ -1,10 +1,12 @@
 import { countTransactions, findTransaction, listTransactions } from '../../shared/db/transactions.ts';
 import { isId } from '../../shared/ids.ts';
 import { defineEndpoint, type Endpoint } from '../endpoint.ts';
+import { simulateTransaction } from '../operations/simulate-transaction.ts';
 import { type SubmitTransactionDependencies, submitTransaction } from '../operations/submit-transaction.ts';
 import { readPage } from '../read-page.ts';
 import { renderTransaction } from '../render/transaction.ts';
 import { requireAgent } from '../require-agent.ts';
+import { simulation } from '../schemas/simulate.ts';
 import { createTransactionBody, listTransactionsQuery, transaction, transactionList } from '../schemas/transactions.ts';
 
 const tag = 'Transactions';
@@ -20,7 +22,7 @@ export function createTransactionEndpoints(deps: SubmitTransactionDependencies):
       tag,
       summary: 'Pay',
       description:
-        "Judges the payment by the agent's policies, then signs and sends it. The answer comes as soon as the policies have decided, or after a short wait (2 s by default) as `pending`; it never waits for the chain. Read the transaction again to follow it. A payment that is denied in that time is answered with 400 `policy_violation`, and kept as a failed transaction: `details` says which rule of which policy, its limit and what was attempted.",
+        "Judges the payment by the agent's policies, then signs and sends it. The answer comes as soon as the policies have decided, or after a short wait (2 s by default) as `pending`; it never waits for the chain. Read the transaction again to follow it. A payment that is denied in that time is answered with 400 `policy_violation`, and kept as a failed transaction: `details` says which rule of which policy, its limit, what was attempted, what is used and remains, and when the window next frees something; `details.violations` lists every broken rule. A payment that needs a person is answered as `pending` with `approval`.",
       body: createTransactionBody,
       answer: transaction,
       errors: [
@@ -35,6 +37,26 @@ export function createTransactionEndpoints(deps: SubmitTransactionDependencies):
       ],
       handle: async ({ caller, body, log }) =>
         renderTransaction(await submitTransaction(deps, { accountId: caller.accountId, body, log }), { registry }),
+    }),
+    defineEndpoint({
+      method: 'post',
+      path: '/transactions/simulate',
+      operationId: 'simulateTransaction',
+      tag,
+      summary: 'Ask what would become of a payment',
+      description:
+        'Takes the body of a payment and judges it as things stand: every rule it would break, what is left of every limit, too little balance, the highest fee. Nothing is stored, reserved or counted. What is true now may have changed when you pay.',
+      body: createTransactionBody,
+      answer: simulation,
+      errors: [
+        'invalid_request',
+        'agent_inactive',
+        'invalid_chain',
+        'invalid_token',
+        'invalid_amount',
+        'invalid_address',
+      ],
+      handle: ({ caller, body, log }) => simulateTransaction(deps, { accountId: caller.accountId, body, log }),
     }),
     defineEndpoint({
       method: 'get',

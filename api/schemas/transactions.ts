@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { isDecimal, maxAmountLength } from '../../shared/domain/money.ts';
 import { chainId, faultOf, instant, listOf, optional, pageParameters, text } from './common.ts';
+import { warnings } from './simulate.ts';
 
 /** A plain decimal of more than zero; whether it fits a token is judged where the token is known. */
 export const amountPattern = '^(?!0(\\.0+)?$)(0|[1-9]\\d*)(\\.\\d+)?$';
@@ -121,7 +122,15 @@ export const transaction = z
     nonce: z.int().nullable().meta({ description: "The payment's place in the order of its wallet.", example: null }),
     block_number: z.int().nullable().meta({ description: 'Block that holds it.', example: null }),
     confirmations: z.int().min(0).meta({ description: 'Blocks on top, that one counted.', example: 0 }),
-    approval: z.null().meta({ description: 'The approval that the payment waits for.', example: null }),
+    approval: z
+      .object({
+        id: z.string().meta({ description: 'Identifier, `apr_…`.', example: 'apr_01kahvd1r0fv2t5c7m4y2q8s3z' }),
+        status: z.enum(['pending', 'approved', 'rejected', 'expired', 'cancelled']).meta({ example: 'pending' }),
+        expires_at: instant,
+      })
+      .nullable()
+      .meta({ description: 'The question to a person, where a policy wants one asked; null otherwise.' }),
+    warnings: warnings.meta({ description: 'What stopped nothing, but should be known.', example: [] }),
     created_at: instant,
     updated_at: instant,
   })

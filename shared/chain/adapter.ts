@@ -37,6 +37,9 @@ export interface Transfer {
   readonly amountMinor: bigint;
 }
 
+/** What a wallet holds of a token, in minor units; or why that cannot be said. */
+export type TokenBalance = { readonly token: Token } & ({ readonly amountMinor: bigint } | { readonly error: string });
+
 /** A block, as far as confirmation needs it. */
 export interface Block {
   readonly number: number;
@@ -85,6 +88,8 @@ export interface ChainAdapter {
   readonly pollMs: number;
   /** Simulates the payment and says what it may cost. @throws FeeAboveCeiling */
   prepare(transfer: Transfer): Promise<PrepareResult>;
+  /** What an address holds of every token of the chain, all as of one block. */
+  balances(p: { owner: string }): Promise<{ readonly atBlock: number; readonly data: readonly TokenBalance[] }>;
   send(p: { raw: string }): Promise<SendResult>;
   head(): Promise<Block>;
   /** Blocks of the canonical chain by number; `undefined` where the chain is not that long (yet, or any more). */

@@ -1,4 +1,6 @@
 import type { Address, Hex } from 'viem';
+import type { TokenBalance } from '../adapter.ts';
+import type { Token } from '../registry.ts';
 import type { EvmClient } from './client.ts';
 import { ask } from './rpc.ts';
 import { type Simulated, simulateCall } from './simulate.ts';
@@ -26,4 +28,20 @@ export async function tokenBalanceAt(
   // An account without code answers every call with nothing.
   if (!/^0x[0-9a-f]{64}/i.test(result.value)) return { ok: false, reason: `there is no token at ${asset}` };
   return { ok: true, value: BigInt(result.value.slice(0, 66)) };
+}
+
+/** What an account holds of each token as of the newest block. @throws RpcUnavailable */
+export async function balances(
+  client: EvmClient,
+  { owner, tokens }: { owner: string; tokens: readonly Token[] },
+): Promise<{ atBlock: number; data: TokenBalance[] }> {
+  const block = await ask(client.request({ method: 'eth_blockNumber' }));
+  const data = await Promise.all(
+    tokens.map(async (token): Promise<TokenBalance> => {
+      if (token.asset === 'native') return { token, amountMinor: await nativeBalanceAt(client, { owner, block }) };
+      const held = await tokenBalanceAt(client, { asset: token.asset, owner, block });
+      return held.ok ? { token, amountMinor: held.value } : { token, error: held.reason };
+    }),
+  );
+  return { atBlock: Number(block), data };
 }

@@ -16,7 +16,7 @@ export function buildTransfer({
 }: {
   intent: PaymentIntent;
   nonce: number;
-  prepared: PreparedTransfer;
+  prepared: Pick<PreparedTransfer, 'gas' | 'maxFeePerGasWei' | 'maxPriorityFeePerGasWei'>;
 }): EvmTransaction {
   const feeWei = BigInt(prepared.gas) * BigInt(prepared.maxFeePerGasWei);
   if (feeWei > BigInt(intent.max_fee_minor))

@@ -1,6 +1,7 @@
 import type { Hex } from 'viem';
 import type { ChainAdapter } from '../adapter.ts';
 import type { Chain } from '../registry.ts';
+import { balances } from './balance.ts';
 import { blocks, head } from './blocks.ts';
 import { createEvmClient } from './client.ts';
 import { inclusions } from './inclusions.ts';
@@ -32,6 +33,7 @@ export function createEvmAdapter({
     chain,
     pollMs: parameters.pollMs,
     prepare: (transfer) => prepareTransfer(client, { ...transfer, chain, maxFeePerGasCeilingWei: ceilingWei }),
+    balances: ({ owner }) => balances(client, { owner, tokens: chain.tokens }),
     send: ({ raw }) => send(client, { raw }),
     head: () => head(client),
     blocks: ({ numbers }) => blocks(client, { numbers }),

@@ -1,0 +1,142 @@
+import type { PrepareResult } from '../../shared/chain/adapter.ts';
+import type { Registry, Token } from '../../shared/chain/registry.ts';
+import type { AgentRow } from '../../shared/db/agents.ts';
+import { databaseClock } from '../../shared/db/clock.ts';
+import { heldBy } from '../../shared/db/holds.ts';
+import { inTransaction, type Pool } from '../../shared/db/pool.ts';
+import { formatAmount } from '../../shared/domain/money.ts';
+import type { Evaluation, Finding } from '../../shared/domain/policy/engine.ts';
+import type { Violation } from '../../shared/domain/policy/types.ts';
+import { judgePayment } from '../../shared/judge-payment.ts';
+import type { Logger } from '../../shared/log.ts';
+import { requireActiveAgent } from '../require-agent.ts';
+import type { CreateTransactionBody } from '../schemas/transactions.ts';
+import type { TemporalGateway } from '../temporal-gateway.ts';
+import { type ResolvedPayment, resolvePayment } from './resolve-payment.ts';
+
+export interface SimulateTransactionDependencies {
+  readonly pool: Pool;
+  readonly registry: Registry;
+  readonly temporal: TemporalGateway;
+}
+
+interface Warning {
+  readonly code: string;
+  readonly policy_id: string | null;
+  readonly message: string;
+}
+
+/**
+ * Says what would become of a payment, without any effect: policies and usage are read as of one moment, in a database
+ * transaction that cannot write, and the chain is asked what it would cost.
+ * @throws PurserError 400 for everything that a real request would be refused for before it is judged
+ */
+export async function simulateTransaction(
+  { pool, registry, temporal }: SimulateTransactionDependencies,
+  { accountId, body, log }: { accountId: string; body: CreateTransactionBody; log: Logger },
+) {
+  const agent = await requireActiveAgent(pool, { id: body.agent_id, accountId });
+  const payment = resolvePayment(registry, { agent, body });
+  const native = registry.nativeToken(payment.chain);
+  const { chain, fromAddress: from, toAddress: to, amountMinor, token: symbol, asset, decimals } = payment;
+  const token: Token = { symbol, asset, decimals };
+  const [{ decision, findings }, quoted] = await Promise.all([
+    judgeOnly(pool, { agent, payment }),
+    temporal.quote({ chain, from, to, token, amountMinor: amountMinor.toString() }, { log }),
+  ]);
+  const outcome = await chainSays(pool, { agent, payment, native, quoted });
+  const violations = [...decision.violations, ...outcome.violations];
+  const isRefused = violations.length > 0 || outcome.warnings.some(({ code }) => code === 'simulation_failed');
+  return {
+    allowed: !isRefused && decision.outcome === 'allow',
+    decision: violations.length > 0 ? ('deny' as const) : decision.outcome,
+    violations,
+    headroom: headroomOf(findings),
+    estimated_fee: outcome.fee,
+    warnings: [...decision.warnings, ...outcome.warnings],
+  };
+}
+
+function judgeOnly(pool: Pool, { agent, payment }: { agent: AgentRow; payment: ResolvedPayment }): Promise<Evaluation> {
+  return inTransaction(pool, async (db) => {
+    await db.query('set transaction isolation level repeatable read read only');
+    return judgePayment(db, { agentId: agent.id, payment, now: await databaseClock(db) });
+  });
+}
+
+/** What the chain's answer means: the fee, too little money, or a transfer that would fail. */
+async function chainSays(
+  pool: Pool,
+  {
+    agent,
+    payment,
+    native,
+    quoted,
+  }: { agent: AgentRow; payment: ResolvedPayment; native: Token; quoted: PrepareResult | undefined },
+): Promise<{ fee: string | null; violations: Violation[]; warnings: Warning[] }> {
+  const nothing = { fee: null, violations: [], warnings: [] };
+  if (!quoted) {
+    const message = `${payment.chain} cannot be asked now: neither fee nor balance were looked at.`;
+    return { ...nothing, warnings: [{ code: 'chain_unavailable', policy_id: null, message }] };
+  }
+  if (quoted.outcome === 'failed') {
+    if (quoted.code === 'simulation_failed')
+      return { ...nothing, warnings: [{ code: quoted.code, policy_id: null, message: quoted.message }] };
+    const { token = payment.token, balance = '0', required = '0' } = quoted.details;
+    return { ...nothing, violations: [shortOf({ token, available: balance, attempted: required, reserved: null })] };
+  }
+  const needs = [
+    { token: payment.token, asset: payment.asset, decimals: payment.decimals, minor: payment.amountMinor },
+    { token: native.symbol, asset: 'native' as const, decimals: native.decimals, minor: BigInt(quoted.maxFeeMinor) },
+  ];
+  // Amount and fee in one coin are needed together.
+  const joined = payment.asset === 'native' ? [{ ...needs[1]!, minor: needs[0]!.minor + needs[1]!.minor }] : needs;
+  const violations: Violation[] = [];
+  for (const { token, asset, decimals, minor } of joined) {
+    const place = { walletId: agent.wallet_id, chain: payment.chain, asset, atBlock: quoted.atBlock };
+    const balance = BigInt(asset === 'native' ? quoted.nativeBalanceMinor : quoted.balanceMinor);
+    const held = await heldBy(pool, place);
+    if (balance - held >= minor) continue;
+    const write = (value: bigint) => formatAmount(value, decimals);
+    const available = write(balance > held ? balance - held : 0n);
+    violations.push(shortOf({ token, available, attempted: write(minor), reserved: write(held) }));
+  }
+  return { ...nothing, fee: formatAmount(BigInt(quoted.maxFeeMinor), native.decimals), violations };
+}
+
+function shortOf({
+  token,
+  available,
+  attempted,
+  reserved,
+}: {
+  token: string;
+  available: string;
+  attempted: string;
+  reserved: string | null;
+}): Violation {
+  return {
+    policy_id: null,
+    policy_type: null,
+    rule: 'balance',
+    limit: available,
+    attempted,
+    used: reserved,
+    remaining: available,
+    token,
+    resets_at: null,
+  };
+}
+
+/** Every limit that applied, by policy and rule. */
+function headroomOf(findings: readonly Finding[]) {
+  const headroom: Record<
+    string,
+    Record<string, Pick<Finding, 'limit' | 'used' | 'remaining' | 'token' | 'resets_at'>>
+  > = {};
+  for (const { policy_id, rule, limit, used, remaining, token, resets_at } of findings) {
+    if (policy_id === null) continue;
+    headroom[policy_id] = { ...headroom[policy_id], [rule]: { limit, used, remaining, token, resets_at } };
+  }
+  return headroom;
+}
