@@ -233,6 +233,110 @@ describe('limits of an agent', () => {
   });
 });
 
+describe('a simulated payment', () => {
+  const simulate = (agentId: string, body: Record<string, unknown>) =>
+    client.post('/transactions/simulate', {
+      ...{ agent_id: agentId, direction: 'outbound', type: 'transfer', chain: local, token: 'USDC' },
+      to_address: stranger(),
+      ...body,
+    });
+
+  /** Number and content of every row of every table. */
+  async function everything(): Promise<Record<string, unknown>> {
+    const database = new pg.Client({ connectionString: stack.databaseUrl });
+    await database.connect();
+    try {
+      const { rows: tables } = await database.query<{ name: string }>(
+        `select tablename as name from pg_tables where schemaname = 'public' and tablename not in ('chain_heads', 'api_keys')`,
+      );
+      const found: Record<string, unknown> = {};
+      for (const { name } of tables) {
+        const { rows } = await database.query(
+          `select count(*)::int as count, md5(string_agg(t::text, '|' order by t::text)) as content from ${name} t`,
+        );
+        found[name] = rows[0];
+      }
+      return found;
+    } finally {
+      await database.end();
+    }
+  }
+
+  it('says what would be decided, what is left of every limit, and what it costs at most; and changes nothing', async () => {
+    const agent = await newAgent();
+    const rules = { max_transaction_amount: '200', daily_limit: '300' };
+    const { body: policy } = await client.post('/policies', { agent_id: agent.id, type: 'spending_limit', rules });
+    const paid = await pay(agent.id, { to_address: stranger(), amount: '100', token: 'USDC' });
+    await ended(paid.body.id);
+    const before = await everything();
+    const answer = await simulate(agent.id, { amount: '150' });
+    expect(answer).toMatchObject({
+      status: 200,
+      body: {
+        allowed: true,
+        decision: 'allow',
+        violations: [],
+        headroom: {
+          [policy.id]: {
+            max_transaction_amount: { limit: '200', used: null, remaining: null, token: 'USDC', resets_at: null },
+            daily_limit: { limit: '300', used: '100', remaining: '200', token: 'USDC', resets_at: expect.any(String) },
+          },
+        },
+        estimated_fee: expect.stringMatching(/^0\.0+[1-9]\d*$/),
+        warnings: [],
+      },
+    });
+    const tooMuch = await simulate(agent.id, { amount: '200.000001' });
+    expect(tooMuch.body).toMatchObject({ allowed: false, decision: 'deny' });
+    expect(tooMuch.body.violations.map(({ rule }: { rule: string }) => rule)).toEqual([
+      'max_transaction_amount',
+      'daily_limit',
+    ]);
+    expect(await everything()).toEqual(before);
+  });
+
+  it('counts too little balance as what stands against it, after the policies', async () => {
+    const agent = await newAgent();
+    const rules = { max_transaction_amount: '10000' };
+    await client.post('/policies', { agent_id: agent.id, type: 'spending_limit', rules });
+    const { body } = await simulate(agent.id, { amount: '10000.5' });
+    expect(body).toMatchObject({
+      allowed: false,
+      decision: 'deny',
+      violations: [
+        { rule: 'max_transaction_amount' },
+        { policy_id: null, rule: 'balance', limit: '10000', attempted: '10000.5', token: 'USDC' },
+      ],
+    });
+  });
+
+  it('warns about a limit that names no token, and says that a person would be asked', async () => {
+    const agent = await newAgent();
+    await client.post('/policies', { agent_id: agent.id, type: 'spending_limit', rules: { daily_limit: '5' } });
+    const { body } = await simulate(agent.id, { amount: '0.1', token: 'ETH' });
+    expect(body).toMatchObject({ allowed: true, warnings: [{ code: 'limit_without_token' }] });
+    const approval = { threshold: '0', approvers: ['a@example.com'] };
+    await client.post('/policies', { agent_id: agent.id, type: 'human_approval', rules: approval });
+    expect((await simulate(agent.id, { amount: '1' })).body).toMatchObject({
+      allowed: false,
+      decision: 'require_approval',
+      violations: [],
+    });
+  });
+
+  it('is refused like a real one for what is wrong with it', async () => {
+    const agent = await newAgent();
+    for (const [body, code] of [
+      [{ amount: '0' }, 'invalid_amount'],
+      [{ amount: '1', token: 'XYZ' }, 'invalid_token'],
+      [{ amount: '1', chain: 'eip155:5' }, 'invalid_chain'],
+      [{ amount: '1', to_address: '0x' }, 'invalid_address'],
+      [{ amount: '1', memos: '' }, 'invalid_request'],
+    ] as const)
+      expect(await simulate(agent.id, body)).toMatchObject({ status: 400, body: { code } });
+  });
+});
+
 describe('an operator', () => {
   it('reads in Temporal what a payment is, and finds it by what it belongs to', async () => {
     const agent = await newAgent();
