@@ -1,6 +1,7 @@
 import { getAddress } from 'viem';
 import { z } from 'zod';
 import type { ExtraToken, RegistryOptions } from './chain/registry.ts';
+import { atomDecimals } from './domain/money.ts';
 
 /** The environment, a string a name, as processes get it. */
 export type Env = Readonly<Record<string, string | undefined>>;
@@ -21,6 +22,10 @@ const extraToken = z.string().transform((text, context): ExtraToken => {
     return z.NEVER;
   }
   const [, chain, contract, symbol, decimals] = found as unknown as [string, string, string, string, string];
+  if (Number(decimals) > atomDecimals) {
+    context.addIssue({ code: 'custom', message: `"${text}" has more than ${atomDecimals} decimals` });
+    return z.NEVER;
+  }
   return { chain, asset: getAddress(contract), symbol: symbol.toUpperCase(), decimals: Number(decimals) };
 });
 

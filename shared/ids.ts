@@ -1,7 +1,19 @@
 import { typeid } from 'typeid-js';
 
 /** Every kind of identifier, by the prefix that the interface fixes (or, for kinds it does not name, that we chose). */
-export type IdPrefix = 'acct' | 'agent' | 'tx' | 'pol' | 'key' | 'wal' | 'ckey' | 'dec' | 'apr' | 'evt' | 'aud' | 'ptpl';
+export type IdPrefix =
+  | 'acct'
+  | 'agent'
+  | 'tx'
+  | 'pol'
+  | 'key'
+  | 'wal'
+  | 'ckey'
+  | 'dec'
+  | 'apr'
+  | 'evt'
+  | 'aud'
+  | 'ptpl';
 
 /**
  * A new identifier: the prefix and a UUIDv7 in base32, so that ids made later sort later.

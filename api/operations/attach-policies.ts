@@ -31,7 +31,7 @@ export async function attachPolicies(
   if (present + policies.length > maxPolicies)
     throw new PurserError(
       'insufficient_permissions',
-      `Agent ${agentId} has ${present} policies; at most ${maxPolicies} may be attached. Delete one, or put their rules together.`,
+      `Agent ${agentId} has ${present} policies; at most ${maxPolicies} may be attached, on every plan. Delete one, or put their rules together.`,
     );
   const rows: PolicyRow[] = [];
   for (const { type, rules } of policies)

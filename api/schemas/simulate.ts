@@ -13,7 +13,7 @@ const limitFacts = {
 };
 
 /** One broken rule. */
-export const violation = z
+const violation = z
   .object({
     policy_id: told.meta({
       description: 'Null where no policy but the account or the balance is in the way.',

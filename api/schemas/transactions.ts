@@ -4,7 +4,7 @@ import { chainId, faultOf, instant, listOf, optional, pageParameters, text } fro
 import { warnings } from './simulate.ts';
 
 /** A plain decimal of more than zero; whether it fits a token is judged where the token is known. */
-export const amountPattern = '^(?!0(\\.0+)?$)(0|[1-9]\\d*)(\\.\\d+)?$';
+const amountPattern = '^(?!0(\\.0+)?$)(0|[1-9]\\d*)(\\.\\d+)?$';
 
 export const createTransactionBody = z
   .strictObject({
