@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { policyKinds } from '../../../shared/domain/policy/engine.ts';
 import {
   createAgent,
   payment,
@@ -184,6 +185,80 @@ describe('bad input', () => {
     await expectRefusal(['POST', '/api/v1/transactions', payment(strangerId)], [400, 'invalid_request', 'agent_id']);
   });
 
+  const policyTypes = Object.keys(policyKinds);
+  const limits = () => ({ agent_id: agentId, type: 'spending_limit', rules: { daily_limit: '1' } });
+
+  it.each<[string, Record<string, unknown>, string, string?]>([
+    ['no agent', { agent_id: undefined }, 'agent_id'],
+    ['an agent that is null', { agent_id: null }, 'agent_id'],
+    ['an agent that is no id', { agent_id: 'agent_x' }, 'agent_id'],
+    ['an agent with NUL', { agent_id: 'agent_\0' }, 'agent_id'],
+    ['a member that it does not have', { name: 'x' }, 'name'],
+    ['a type that is an object', { type: {} }, 'type'],
+    ['a type named like an inherited member', { type: 'constructor' }, 'type'],
+    ['rules that are text', { rules: 'x' }, 'rules'],
+    ['a limit with NUL', { rules: { daily_limit: '1\0' } }, 'rules.daily_limit', 'invalid_amount'],
+    ['a limit in full-width digits', { rules: { daily_limit: '１' } }, 'rules.daily_limit', 'invalid_amount'],
+    ['a limit of 116 digits', { rules: { daily_limit: '9'.repeat(116) } }, 'rules.daily_limit', 'invalid_amount'],
+    ['a token with NUL', { rules: { daily_limit: '1', token: '\0' } }, 'rules.token', 'invalid_token'],
+    ['a token with a lone surrogate', { rules: { daily_limit: '1', token: '\ud800' } }, 'rules.token', 'invalid_token'],
+    [
+      'an address with a look-alike',
+      { type: 'address_control', rules: { allowed_addresses: [recipient.toLowerCase().replace('a', 'а')] } },
+      'rules.allowed_addresses.0',
+      'invalid_address',
+    ],
+    [
+      'an address with a lone surrogate',
+      { type: 'address_control', rules: { allowed_addresses: [`${recipient}\udc00`] } },
+      'rules.allowed_addresses.0',
+      'invalid_address',
+    ],
+    [
+      '1001 addresses',
+      { type: 'address_control', rules: { allowed_addresses: Array(1001).fill(recipient) } },
+      'rules.allowed_addresses',
+    ],
+    [
+      'a count past what numbers carry',
+      { type: 'velocity_control', rules: { max_count: 2 ** 53, window_seconds: 1 } },
+      'rules.max_count',
+    ],
+    ['a time zone with NUL', { type: 'schedule', rules: { timezone: 'UTC\0', allowed_days: [1] } }, 'rules.timezone'],
+    [
+      'an approver with a line break',
+      { type: 'human_approval', rules: { threshold: '1', approvers: ['a@example.com\nb@example.com'] } },
+      'rules.approvers.0',
+    ],
+  ])('refuses a policy with %s', async (_what, change, param, code = 'invalid_request') => {
+    await expectRefusal(['POST', '/api/v1/policies', { ...limits(), ...change }], [400, code, param]);
+  });
+
+  it('refuses a policy with a member that is named like an inherited one', async () => {
+    for (const member of ['__proto__', 'constructor', 'toString'])
+      for (const value of ['{}', 'null']) {
+        const body = `{"agent_id":"${agentId}","type":"spending_limit","rules":{"daily_limit":"1","${member}":${value}}}`;
+        await expectRefusal(['POST', '/api/v1/policies', body], [400, 'invalid_request', `rules.${member}`]);
+      }
+  });
+
+  it("refuses a policy for another account's agent", async () => {
+    const body = { ...limits(), agent_id: strangerId };
+    await expectRefusal(['POST', '/api/v1/policies', body], [400, 'invalid_request', 'agent_id']);
+  });
+
+  it('never answers anything but 200 or 400 to a policy with rules of any JSON', async () => {
+    const member = fc.constantFrom('allowed_tokens', 'allowed_days', 'allowed_hours', 'timezone', 'token', 'approvers');
+    const rules = fc.oneof(fc.jsonValue(), fc.dictionary(member, fc.jsonValue()));
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(...policyTypes), rules, async (type, each) => {
+        const { status } = await account.call('POST', '/api/v1/policies', { ...limits(), type, rules: each });
+        expect([200, 400]).toContain(status);
+      }),
+      { numRuns: 100 },
+    );
+  });
+
   it.each<[string, string]>([
     ['page_size=0', 'page_size'],
     ['page_size=101', 'page_size'],
@@ -207,7 +282,7 @@ describe('bad input', () => {
     ['unknown=1', 'unknown'],
     ['__proto__=1', '__proto__'],
   ])('refuses the query %s on every list', async (query, param) => {
-    for (const list of ['agents', 'transactions'])
+    for (const list of ['agents', 'transactions', 'policies'])
       await expectRefusal(['GET', `/api/v1/${list}?${query}`], [400, 'invalid_request', param]);
   });
 
