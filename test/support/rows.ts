@@ -27,19 +27,26 @@ export async function insertTestAgent(pool: Pool): Promise<TestAgent> {
   return { accountId, agentId, walletId };
 }
 
-/** A stored payment of USDC that nobody works on yet. */
+/** Where the test tokens live; any will do, no chain is asked. */
+const assets = {
+  USDC: { asset: '0x5FbDB2315678afecb367f032d93F642f64180aa3', decimals: 6 },
+  USDT: { asset: '0xe7f1725E7734CE288F8367e1Bb143E90bb3F0512', decimals: 6 },
+  DAI: { asset: '0x9fE46736679d2D9a65F0992F2272dE9f3c7fa6e0', decimals: 18 },
+  ETH: { asset: 'native', decimals: 18 },
+} as const;
+
+/** A stored payment that nobody works on yet. */
 export async function insertTestPayment(
   pool: Pool,
   agent: TestAgent,
-  { amountMinor = 1_000_000n }: { amountMinor?: bigint } = {},
+  { amountMinor = 1_000_000n, token = 'USDC' }: { amountMinor?: bigint; token?: keyof typeof assets } = {},
 ): Promise<string> {
   const { id } = await insertTransaction(pool, {
     ...agent,
     id: newId('tx'),
     chain: 'eip155:31337',
-    token: 'USDC',
-    asset: '0x5FbDB2315678afecb367f032d93F642f64180aa3',
-    decimals: 6,
+    token,
+    ...assets[token],
     amountMinor,
     fromAddress: '0x70997970C51812dc3A010C7d01b50e0d17dc79C8',
     toAddress: '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC',
