@@ -1,10 +1,10 @@
 import type { PrepareResult } from '../../shared/chain/adapter.ts';
-import type { Registry, Token } from '../../shared/chain/registry.ts';
+import type { Asset, Registry, Token } from '../../shared/chain/registry.ts';
 import type { AgentRow } from '../../shared/db/agents.ts';
 import { databaseClock } from '../../shared/db/clock.ts';
 import { heldBy } from '../../shared/db/holds.ts';
 import { inTransaction, type Pool } from '../../shared/db/pool.ts';
-import { formatAmount } from '../../shared/domain/money.ts';
+import { formatAmount, parseAmount } from '../../shared/domain/money.ts';
 import type { Evaluation, Finding } from '../../shared/domain/policy/engine.ts';
 import type { Violation } from '../../shared/domain/policy/types.ts';
 import { judgePayment } from '../../shared/judge-payment.ts';
@@ -82,50 +82,67 @@ async function chainSays(
   if (quoted.outcome === 'failed') {
     if (quoted.code === 'simulation_failed')
       return { ...nothing, warnings: [{ code: quoted.code, policy_id: null, message: quoted.message }] };
-    const { token = payment.token, balance = '0', required = '0' } = quoted.details;
-    return { ...nothing, violations: [shortOf({ token, available: balance, attempted: required, reserved: null })] };
+    const { token: symbol, balance = '0', required = '0', max_fee: fee = null } = quoted.details;
+    const token = symbol === payment.token ? payment : { ...native, token: native.symbol };
+    const read = (written: string) => {
+      const minor = parseAmount(written, token.decimals);
+      return typeof minor === 'bigint' ? minor : 0n;
+    };
+    const need = { ...token, minor: read(required), balance: read(balance), atBlock: quoted.atBlock ?? 0 };
+    return { ...nothing, fee, violations: await shortages(pool, { agent, chain: payment.chain, needs: [need] }) };
   }
-  const needs = [
-    { token: payment.token, asset: payment.asset, decimals: payment.decimals, minor: payment.amountMinor },
-    { token: native.symbol, asset: 'native' as const, decimals: native.decimals, minor: BigInt(quoted.maxFeeMinor) },
-  ];
+  const { atBlock, maxFeeMinor, balanceMinor, nativeBalanceMinor } = quoted;
+  const fee = { ...native, token: native.symbol, minor: BigInt(maxFeeMinor), balance: BigInt(nativeBalanceMinor) };
+  const { token, asset, decimals, amountMinor: minor } = payment;
   // Amount and fee in one coin are needed together.
-  const joined = payment.asset === 'native' ? [{ ...needs[1]!, minor: needs[0]!.minor + needs[1]!.minor }] : needs;
+  const needs =
+    asset === 'native'
+      ? [{ ...fee, minor: minor + fee.minor, atBlock }]
+      : [
+          { token, asset, decimals, minor, balance: BigInt(balanceMinor), atBlock },
+          { ...fee, atBlock },
+        ];
+  return {
+    ...nothing,
+    fee: formatAmount(fee.minor, native.decimals),
+    violations: await shortages(pool, { agent, chain: payment.chain, needs }),
+  };
+}
+
+/** What a payment takes out of a wallet in one asset, and what the wallet held as of a block. */
+interface Need {
+  readonly token: string;
+  readonly asset: Asset;
+  readonly decimals: number;
+  readonly minor: bigint;
+  readonly balance: bigint;
+  readonly atBlock: number;
+}
+
+/** Needs that balances less what other payments hold do not cover. */
+async function shortages(
+  pool: Pool,
+  { agent, chain, needs }: { agent: AgentRow; chain: string; needs: readonly Need[] },
+): Promise<Violation[]> {
   const violations: Violation[] = [];
-  for (const { token, asset, decimals, minor } of joined) {
-    const place = { walletId: agent.wallet_id, chain: payment.chain, asset, atBlock: quoted.atBlock };
-    const balance = BigInt(asset === 'native' ? quoted.nativeBalanceMinor : quoted.balanceMinor);
-    const held = await heldBy(pool, place);
+  for (const { token, asset, decimals, minor, balance, atBlock } of needs) {
+    const held = await heldBy(pool, { walletId: agent.wallet_id, chain, asset, atBlock });
     if (balance - held >= minor) continue;
     const write = (value: bigint) => formatAmount(value, decimals);
     const available = write(balance > held ? balance - held : 0n);
-    violations.push(shortOf({ token, available, attempted: write(minor), reserved: write(held) }));
+    violations.push({
+      policy_id: null,
+      policy_type: null,
+      rule: 'balance',
+      limit: available,
+      attempted: write(minor),
+      used: write(held),
+      remaining: available,
+      token,
+      resets_at: null,
+    });
   }
-  return { ...nothing, fee: formatAmount(BigInt(quoted.maxFeeMinor), native.decimals), violations };
-}
-
-function shortOf({
-  token,
-  available,
-  attempted,
-  reserved,
-}: {
-  token: string;
-  available: string;
-  attempted: string;
-  reserved: string | null;
-}): Violation {
-  return {
-    policy_id: null,
-    policy_type: null,
-    rule: 'balance',
-    limit: available,
-    attempted,
-    used: reserved,
-    remaining: available,
-    token,
-    resets_at: null,
-  };
+  return violations;
 }
 
 /** Every limit that applied, by policy and rule. */

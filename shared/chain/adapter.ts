@@ -25,6 +25,8 @@ export interface PrepareFailure {
   readonly code: 'insufficient_funds' | 'simulation_failed';
   readonly message: string;
   readonly details: Readonly<Record<string, string>>;
+  /** Block as of which the balance in `details` was read; only with `insufficient_funds`. */
+  readonly atBlock?: number;
 }
 
 export type PrepareResult = PreparedTransfer | PrepareFailure;

@@ -82,6 +82,7 @@ describe('preparing a transfer', () => {
       code: 'insufficient_funds',
       message: 'The wallet holds 1 ETH, less than the 1.000000000000000001 ETH to be sent.',
       details: { token: 'ETH', balance: '1', required: '1.000000000000000001' },
+      atBlock: expect.any(Number),
     });
   });
 

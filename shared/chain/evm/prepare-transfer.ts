@@ -49,7 +49,8 @@ export async function prepareTransfer(
   ]);
   const balance = holding ?? { ok: true as const, value: nativeBalance };
   if (!balance.ok) return simulationFailed(token, balance.reason);
-  if (balance.value < amountMinor) return tooLittle({ token, balance: balance.value, amountMinor });
+  if (balance.value < amountMinor)
+    return { ...tooLittle({ token, balance: balance.value, amountMinor }), atBlock: Number(block) };
   if (returned && !returned.ok) return simulationFailed(token, returned.reason);
   if (returned && saysFalse(returned.value)) return simulationFailed(token, 'the token answers false');
   if (!gas.ok) return simulationFailed(token, gas.reason);
@@ -59,7 +60,7 @@ export async function prepareTransfer(
   const maxFeeWei = gasLimit * fees.maxFeePerGasWei;
   const spentWei = token.asset === 'native' ? amountMinor : 0n;
   if (nativeBalance < spentWei + maxFeeWei)
-    return tooLittleForFee({ native, balanceWei: nativeBalance, spentWei, maxFeeWei });
+    return { ...tooLittleForFee({ native, balanceWei: nativeBalance, spentWei, maxFeeWei }), atBlock: Number(block) };
   return {
     outcome: 'ready',
     minedCount: Number(minedCount),

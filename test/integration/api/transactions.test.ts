@@ -50,6 +50,7 @@ describe('transactions', () => {
       block_number: null,
       confirmations: 0,
       approval: null,
+      warnings: [],
       created_at: expect.any(String),
       updated_at: expect.any(String),
     });
