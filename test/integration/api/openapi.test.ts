@@ -45,6 +45,7 @@ describe('the OpenAPI document', () => {
     expect(Object.keys(document.paths).sort()).toEqual([
       '/api/v1/agents',
       '/api/v1/agents/{id}',
+      '/api/v1/agents/{id}/balances',
       '/api/v1/agents/{id}/status',
       '/api/v1/policies',
       '/api/v1/policies/{id}',
@@ -52,6 +53,7 @@ describe('the OpenAPI document', () => {
       '/api/v1/policy-templates/{id}',
       '/api/v1/policy-templates/{id}/apply',
       '/api/v1/transactions',
+      '/api/v1/transactions/simulate',
       '/api/v1/transactions/{id}',
     ]);
   });
