@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { HDKey } from '@scure/bip32';
 import { Client, Connection } from '@temporalio/client';
-import { bytesToHex } from 'viem';
+import { type Address, bytesToHex } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { createApp } from '../../../api/app.ts';
 import { startServer } from '../../../api/server.ts';
@@ -45,9 +45,11 @@ export interface TestApi {
 export async function startTestApi({
   temporalAddress,
   decisionWaitMs = 100,
+  usdc = usdcContract,
 }: {
   temporalAddress: string;
   decisionWaitMs?: number;
+  usdc?: Address;
 }): Promise<TestApi> {
   const database = await createTestDatabase();
   const pool = createPool({ url: database.url, application: 'test-api' });
@@ -55,7 +57,7 @@ export async function startTestApi({
   const registry = createRegistry({
     environment: 'sandbox',
     enabled: ['eip155:31337', 'eip155:84532'],
-    extraTokens: [{ chain: 'eip155:31337', symbol: 'USDC', decimals: 6, asset: usdcContract }],
+    extraTokens: [{ chain: 'eip155:31337', symbol: 'USDC', decimals: 6, asset: usdc }],
   });
   const log = createLogger({ process: 'test', level: 'silent' });
   const temporal = createTemporalGateway({ client: new Client({ connection }), decisionWaitMs, accountKeyWaitMs: 500 });
