@@ -1,5 +1,5 @@
 import { hashApiKey } from '../shared/api-key.ts';
-import { createAccount } from '../shared/db/accounts.ts';
+import { createAccount, updateAccountSettings } from '../shared/db/accounts.ts';
 import { createApiKey, findApiKey } from '../shared/db/api-keys.ts';
 import { createPool } from '../shared/db/pool.ts';
 
@@ -11,7 +11,7 @@ interface DevAccount {
 
 /**
  * The account of the last start, when its key is still good; else a new one on the enterprise plan, so that no limit
- * is in a tester's way.
+ * is in a tester's way, and with an owner, whom the built-in templates ask.
  */
 export async function ensureAccount(o: { databaseUrl: string; known: DevAccount | undefined }): Promise<DevAccount> {
   const pool = createPool({ url: o.databaseUrl, max: 1, application: 'purser-dev' });
@@ -21,6 +21,7 @@ export async function ensureAccount(o: { databaseUrl: string; known: DevAccount 
       if (holder?.account_id === o.known.accountId) return o.known;
     }
     const accountId = await createAccount(pool, { name: 'Local development', plan: 'enterprise' });
+    await updateAccountSettings(pool, { id: accountId, ownerEmail: 'owner@example.com' });
     const { key } = await createApiKey(pool, { accountId, name: 'npm start', environment: 'sandbox' });
     return { accountId, apiKey: key };
   } finally {
