@@ -1,4 +1,5 @@
-// npm run bench: brings up a stack of its own, measures it beside its floors, prints a table, and stops everything.
+// npm run bench: brings up a Postgres and then a stack of its own, measures them beside their floors, prints a table,
+// and stops everything.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { join, relative } from 'node:path';
@@ -6,15 +7,18 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { createProgress } from '../dev/progress.ts';
 import type { EngineChoice } from '../signer/engine/load.ts';
+import { fullDecisionPlan, measureDecisions, quickDecisionPlan } from './decisions.ts';
 import { fullPlan, measure, quickPlan } from './measure.ts';
 import { createReport, type Report } from './report.ts';
 import { renderTable } from './table.ts';
+import { withDatabase } from './with-database.ts';
 import { withStack } from './with-stack.ts';
 
-const USAGE = `Usage: npm run bench [-- --quick]
+const USAGE = `Usage: npm run bench [-- --quick] [--only decisions]
 
-  --quick   a tenth of the samples: does it work, and about where are we
-  --help    this text
+  --quick            a tenth of the samples: does it work, and about where are we
+  --only decisions   policy decisions by themselves; brings up a Postgres and nothing else
+  --help             this text
 
   Leave the machine alone meanwhile: two cores are shared by everything that is measured. Data and ports are the
   measurement's own; other settings (PURSER_ENGINE, PURSER_MAX_IN_FLIGHT …) are taken from the environment.
@@ -22,8 +26,12 @@ const USAGE = `Usage: npm run bench [-- --quick]
 const results = fileURLToPath(new URL('./results/', import.meta.url));
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { quick: { type: 'boolean' }, help: { type: 'boolean' } } });
+  const { values } = parseArgs({
+    options: { quick: { type: 'boolean' }, only: { type: 'string' }, help: { type: 'boolean' } },
+  });
   if (values.help) return void process.stdout.write(USAGE);
+  if (values.only !== undefined && values.only !== 'decisions')
+    throw new Error(`--only ${values.only}: the one part that can be measured alone is "decisions".`);
   const quick = values.quick ?? false;
   const ending = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => ending.abort(new Stopped(name)));
@@ -38,10 +46,15 @@ async function main(): Promise<void> {
   const loadBefore = loadavg()[0]!;
   const date = new Date();
   try {
-    const measured = await withStack({ env: process.env, progress, signal }, (stack) =>
-      measure(stack, { plan: quick ? quickPlan : fullPlan, engine, progress, signal }),
+    const decisions = await withDatabase({ progress }, (database) =>
+      measureDecisions(database, { plan: quick ? quickDecisionPlan : fullDecisionPlan, progress, signal }),
     );
-    const report = createReport(measured, { date, quick, loadBefore });
+    const payments = values.only
+      ? undefined
+      : await withStack({ env: process.env, progress, signal }, (stack) =>
+          measure(stack, { plan: quick ? quickPlan : fullPlan, engine, progress, signal }),
+        );
+    const report = createReport({ decisions, payments }, { date, quick, loadBefore });
     progress.line(`\n${renderTable(report)}`);
     progress.line(`Written to ${relative(process.cwd(), store(report))}.`);
   } finally {

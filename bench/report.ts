@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { cpus, loadavg, totalmem } from 'node:os';
+import { decisionNames, decisionRuns, type MeasuredDecisions } from './decisions.ts';
 import { type Measured, names, runs } from './measure.ts';
 import type { BenchToken } from './payments.ts';
 
@@ -20,18 +21,32 @@ export interface Report {
   readonly date: string;
   readonly commit: string | null;
   readonly quick: boolean;
-  readonly machine: { cpu: string; cores: number; memoryMb: number; node: string; engine: string };
+  readonly machine: { cpu: string; cores: number; memoryMb: number; node: string };
   /** Load of the machine over the last minute, before and after. On a machine that others use, trust ratios only. */
   readonly load: { before: number; after: number };
+  /** Policy decisions by themselves. */
+  readonly decisions: Figures;
+  /** Whole payments, unless only decisions were asked for. */
+  readonly payments?: PaymentFigures | undefined;
+}
+
+interface Figures {
   readonly durations: Record<string, { n: number; p50: number; p95: number; min: number; max: number }>;
   readonly throughput: Record<string, { done: number; seconds: number; perSecond: number }>;
-  /** `rssMb` after the run, `peakMb` the most ever. */
-  readonly memory: Record<string, { rssMb: number; peakMb: number }>;
-  readonly cpuMsPerPayment: Record<string, number>;
   readonly ratios: readonly Ratio[];
 }
 
-export function createReport(measured: Measured, o: { date: Date; quick: boolean; loadBefore: number }): Report {
+interface PaymentFigures extends Figures {
+  readonly engine: string;
+  /** `rssMb` after the run, `peakMb` the most ever. */
+  readonly memory: Record<string, { rssMb: number; peakMb: number }>;
+  readonly cpuMsPerPayment: Record<string, number>;
+}
+
+export function createReport(
+  { decisions, payments }: { decisions: MeasuredDecisions; payments: Measured | undefined },
+  o: { date: Date; quick: boolean; loadBefore: number },
+): Report {
   return {
     date: o.date.toISOString(),
     commit: commit(),
@@ -41,18 +56,46 @@ export function createReport(measured: Measured, o: { date: Date; quick: boolean
       cores: cpus().length,
       memoryMb: Math.round(totalmem() / 1e6),
       node: process.versions.node,
-      engine: measured.engineBuild,
     },
     load: { before: o.loadBefore, after: loadavg()[0]! },
-    durations: Object.fromEntries(measured.durations),
-    throughput: Object.fromEntries(measured.throughput),
-    memory: Object.fromEntries(measured.memory),
-    cpuMsPerPayment: Object.fromEntries(measured.cpuMsPerPayment),
-    ratios: ratios(measured),
+    decisions: { ...figures(decisions), ratios: decisionRatios(decisions) },
+    payments: payments && {
+      engine: payments.engineBuild,
+      ...figures(payments),
+      memory: Object.fromEntries(payments.memory),
+      cpuMsPerPayment: Object.fromEntries(payments.cpuMsPerPayment),
+      ratios: paymentRatios(payments),
+    },
   };
 }
 
-function ratios({ durations, throughput }: Measured): Ratio[] {
+function figures({ durations, throughput }: Pick<Measured, 'durations' | 'throughput'>) {
+  return { durations: Object.fromEntries(durations), throughput: Object.fromEntries(throughput) };
+}
+
+function decisionRatios({ durations, throughput }: MeasuredDecisions): Ratio[] {
+  const p50 = (name: string) => durations.get(name)!.p50;
+  const rate = (name: string) => throughput.get(name)!.perSecond;
+  const { select, bare, none, few, many, past10k, past100k } = decisionNames;
+  return [
+    ...[select, none, few, many, past10k, past100k].map((name) => ({
+      name: `${name} / lock, insert, commit`,
+      value: p50(name) / p50(bare),
+    })),
+    { name: '10,000 past / 10 past', value: p50(past10k) / p50(few) },
+    { name: '100,000 past / 10 past', value: p50(past100k) / p50(few) },
+    {
+      name: 'decisions/s / lock, insert, commit, 1 agent',
+      value: rate(decisionRuns.oneAgent) / rate(decisionRuns.bareOneAgent),
+    },
+    {
+      name: 'decisions/s / lock, insert, commit, 50 agents',
+      value: rate(decisionRuns.manyAgents) / rate(decisionRuns.bareManyAgents),
+    },
+  ];
+}
+
+function paymentRatios({ durations, throughput }: Measured): Ratio[] {
   const p50 = (name: string) => durations.get(name)!.p50;
   const rate = (name: string) => throughput.get(name)!.perSecond;
   const floorMs = p50(names.signature) + p50(names.workflow3);

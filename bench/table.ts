@@ -3,26 +3,74 @@ import type { Report } from './report.ts';
 type Row = readonly [first: string, ...figures: string[]];
 
 const oneDigit = (value: number) => value.toFixed(1);
+const twoDigitsBelow10 = (value: number) => value.toFixed(value < 10 ? 2 : 1);
 
 /** A report for a reader: one table, all columns aligned. */
 export function renderTable(report: Report): string {
-  const { machine, load } = report;
+  const { machine, load, decisions, payments } = report;
   const rows: (Row | undefined)[] = [
-    ['one at a time, ms', 'n', 'p50', 'p95'],
-    ...Object.entries(report.durations).map(
-      ([name, { n, p50, p95 }]): Row => [name, String(n), oneDigit(p50), oneDigit(p95)],
-    ),
+    ...(payments ? [...paymentRows(payments), undefined] : []),
+    ...durationRows('decisions one at a time, ms', decisions),
     undefined,
-    ['20 in parallel, USDC', 'n', 'seconds', 'per s'],
-    ...Object.entries(report.throughput).map(
-      ([name, { done, seconds, perSecond }]): Row => [name, String(done), oneDigit(seconds), oneDigit(perSecond)],
-    ),
+    ...throughputRows('50 decisions in parallel', decisions),
+    undefined,
+    ...ratioRows(decisions),
+  ];
+  return [
+    `${machine.cores} × ${machine.cpu}, Node ${machine.node}, ${payments ? `engine ${payments.engine}, ` : ''}load ${oneDigit(load.before)} → ${oneDigit(load.after)}`,
+    ...(report.quick ? ['A quick run: too few samples to compare with another one.'] : []),
+    '',
+    ...align(rows),
+    '',
+    ...(payments
+      ? [
+          'POST → decision: the answer of the POST. hash: hash and signed bytes are stored (announced by Postgres); they are sent next.',
+          'confirmed: GET /transactions/{id}, asked every 5 ms, says so. The client runs on the same machine.',
+        ]
+      : []),
+    'decision: the first evaluation by itself, from the lock to the commit; past: settled payments of the last 30 days.',
+    '',
+  ].join('\n');
+}
+
+type Payments = NonNullable<Report['payments']>;
+type Figures = Report['decisions'];
+
+function paymentRows(payments: Payments): (Row | undefined)[] {
+  return [
+    ...durationRows('one at a time, ms', payments),
+    undefined,
+    ...throughputRows('20 in parallel, USDC', payments),
     undefined,
     ['process', 'MB idle', 'MB peak', 'CPU ms/payment'],
-    ...processRows(report),
+    ...processRows(payments),
     undefined,
+    ...ratioRows(payments),
+  ];
+}
+
+function durationRows(title: string, { durations }: Figures): Row[] {
+  return [
+    [title, 'n', 'p50', 'p95'],
+    ...Object.entries(durations).map(
+      ([name, { n, p50, p95 }]): Row => [name, String(n), twoDigitsBelow10(p50), twoDigitsBelow10(p95)],
+    ),
+  ];
+}
+
+function throughputRows(title: string, { throughput }: Figures): Row[] {
+  return [
+    [title, 'n', 'seconds', 'per s'],
+    ...Object.entries(throughput).map(
+      ([name, { done, seconds, perSecond }]): Row => [name, String(done), oneDigit(seconds), oneDigit(perSecond)],
+    ),
+  ];
+}
+
+function ratioRows({ ratios }: Figures): Row[] {
+  return [
     ['ratio of p50', 'value', 'aim', ''],
-    ...report.ratios.map(
+    ...ratios.map(
       ({ name, value, aim, isMet }): Row => [
         name,
         value.toFixed(2),
@@ -31,19 +79,9 @@ export function renderTable(report: Report): string {
       ],
     ),
   ];
-  return [
-    `${machine.cores} × ${machine.cpu}, Node ${machine.node}, engine ${machine.engine}, load ${oneDigit(load.before)} → ${oneDigit(load.after)}`,
-    ...(report.quick ? ['A quick run: too few samples to compare with another one.'] : []),
-    '',
-    ...align(rows),
-    '',
-    'decision: the answer of the POST. hash: hash and signed bytes are stored (announced by Postgres); they are sent next.',
-    'confirmed: GET /transactions/{id}, asked every 5 ms, says so. The client runs on the same machine.',
-    '',
-  ].join('\n');
 }
 
-function processRows({ memory, cpuMsPerPayment }: Report): Row[] {
+function processRows({ memory, cpuMsPerPayment }: Payments): Row[] {
   const parts = Object.entries(memory);
   if (parts.length === 0) return [['not on this system: it needs /proc', 'n/a', 'n/a', 'n/a']];
   const row = (name: string, idle: number, peak: number, cpu: number): Row => [
