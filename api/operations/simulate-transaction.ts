@@ -76,7 +76,7 @@ async function chainSays(
 ): Promise<{ fee: string | null; violations: Violation[]; warnings: Warning[] }> {
   const nothing = { fee: null, violations: [], warnings: [] };
   if (!quoted) {
-    const message = `${payment.chain} cannot be asked now: neither fee nor balance were looked at.`;
+    const message = `${payment.chain} gives no usable answer now: neither fee nor balance were looked at.`;
     return { ...nothing, warnings: [{ code: 'chain_unavailable', policy_id: null, message }] };
   }
   if (quoted.outcome === 'failed') {
