@@ -34,7 +34,7 @@ async function pay(amount: string, agentId: string): Promise<string> {
   await eventually(
     () => client.get(`/transactions/${id}`),
     (answer) => answer.body.status !== 'pending',
-    { timeoutMs: 30_000 },
+    { timeoutMs: 90_000 },
   );
   await temporal.workflow.getHandle(id).result();
   return id;
@@ -48,4 +48,10 @@ await save('transaction-insufficient-funds', await pay('99999', agent));
 const rules = { max_transaction_amount: '2' };
 await client.post('/policies', { agent_id: agent, type: 'spending_limit', rules });
 await save('transaction-denied', await pay('2.5', agent));
+// A minute is the shortest time that a person can be given.
+const waiting = (await client.post('/agents', { agent_name: `waiting ${Date.now()}`, chain: dev.chain })).body
+  .id as string;
+const asking = { threshold: '0', approvers: ['nobody@example.com'], timeout_seconds: 60 };
+await client.post('/policies', { agent_id: waiting, type: 'human_approval', rules: asking });
+await save('transaction-approval-timeout', await pay('1', waiting));
 await connection.close();
