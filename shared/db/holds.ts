@@ -25,10 +25,14 @@ export async function heldBy(
   }: { walletId: string; chain: string; asset: string; atBlock: number; exceptOwnerId?: string },
 ): Promise<bigint> {
   const { rows } = await db.query<{ held: string }>(
-    `select coalesce(sum(h.amount_minor), 0) as held
-     from holds h left join transactions t on t.id = h.owner_id
-     where h.wallet_id = $1 and h.chain = $2 and h.asset = $3 and h.owner_id is distinct from $5
-       and coalesce(h.closed_block, t.block_number, $4::bigint + 1) > $4`,
+    `select coalesce(sum(amount_minor), 0) as held from (
+       select h.owner_id, h.amount_minor from holds h left join transactions t on t.id = h.owner_id
+       where h.wallet_id = $1 and h.chain = $2 and h.asset = $3 and h.closed_block is null
+         and (t.block_number is null or t.block_number > $4)
+       union all
+       select owner_id, amount_minor from holds
+       where wallet_id = $1 and chain = $2 and asset = $3 and closed_block > $4) each_hold
+     where owner_id is distinct from $5`,
     [walletId, chain, asset, atBlock, exceptOwnerId ?? null],
   );
   return BigInt(rows[0]!.held);

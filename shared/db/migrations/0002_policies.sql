@@ -57,7 +57,8 @@ create table holds (
   closed_at    timestamptz(3),
   primary key (owner_id, chain, asset)
 );
-create index holds_of_wallet on holds (wallet_id, chain, asset);
+create index holds_of_wallet on holds (wallet_id, chain, asset, closed_block);
+create index holds_closed on holds (wallet_id, closed_at) where closed_at is not null;
 
 -- A person is asked; one row for each policy that wants it.
 create table approvals (
