@@ -8,7 +8,7 @@ const chain = 'eip155:31337';
 const fromAddress = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8';
 const toAddress = '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC';
 const strangers = ['0x90F79bf6EB2c4f870365E785982E1f101E93b906', '0x15d34AAf54267DB7D7c367839AAf71A00a2C6A65'];
-/** Policies of this length and up to a month, so that many policies ask for many windows. */
+/** Windows of velocity policies, of several lengths, so that many policies ask for many windows. */
 const velocityWindowsSeconds = [3_600, 60, 604_800, 2_592_000];
 
 /** An agent whose payments are decided. */
