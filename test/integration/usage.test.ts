@@ -1,0 +1,64 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createPool, type Pool } from '../../shared/db/pool.ts';
+import { closeReservation, reserve } from '../../shared/db/reservations.ts';
+import { readUsage } from '../../shared/db/usage.ts';
+import { levelUnitsMs } from '../../shared/domain/policy/window-ranges.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { insertTestAgent, insertTestPayment } from '../support/rows.ts';
+
+let database: TestDatabase;
+let pool: Pool;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  pool = createPool({ url: database.url, application: 'test' });
+});
+afterAll(async () => {
+  await pool?.end();
+  await database?.drop();
+});
+
+/** Instants on and beside the borders of slots of every length, where a window is cut. */
+const baseMs = 6_400 * levelUnitsMs.at(-1)!;
+const instant = fc
+  .tuple(fc.constantFrom(...levelUnitsMs), fc.integer({ min: -70, max: 70 }), fc.integer({ min: -1, max: 1 }))
+  .map(([unitMs, slots, off]) => baseMs + unitMs * slots + off);
+const windowMs = fc
+  .tuple(fc.constantFrom(1, ...levelUnitsMs), fc.integer({ min: 1, max: 80 }), fc.integer({ min: 0, max: 1 }))
+  .map(([unitMs, slots, off]) => unitMs * slots + off);
+
+describe('the usage of a window', () => {
+  it('is the plain sum of what is in it, wherever the borders of slots lie', { timeout: 120_000 }, async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.tuple(instant, fc.integer({ min: 1, max: 9 }), fc.boolean()), { minLength: 1, maxLength: 12 }),
+        fc.array(windowMs, { minLength: 1, maxLength: 4 }),
+        instant,
+        async (payments, windowsMs, nowMs) => {
+          const agent = await insertTestAgent(pool);
+          for (const [at, amount, isOpen] of payments) {
+            const transactionId = await insertTestPayment(pool, agent);
+            const taken = { transactionId, ...agent, token: 'USDC', atoms: BigInt(amount), now: new Date(at) };
+            await reserve(pool, taken);
+            if (!isOpen) await closeReservation(pool, { transactionId, state: 'settled' });
+          }
+          const windows = [...new Set(windowsMs)];
+          const usage = await readUsage(pool, { agentId: agent.agentId, windowsMs: windows, now: new Date(nowMs) });
+          for (const window of windows) {
+            const counted = payments.filter(([at, , isOpen]) => isOpen || at > nowMs - window);
+            const aged = counted.filter(([, , isOpen]) => !isOpen).map(([at]) => at);
+            expect(usage.find((entry) => entry.windowMs === window)).toEqual({
+              windowMs: window,
+              token: 'USDC',
+              atoms: counted.reduce((sum, [, amount]) => sum + BigInt(amount), 0n),
+              count: counted.length,
+              oldest: aged.length === 0 ? null : new Date(Math.min(...aged)),
+            });
+          }
+        },
+      ),
+      { numRuns: 150 },
+    );
+  });
+});
