@@ -214,10 +214,23 @@ async function liveOneByOne(random: Random): Promise<void> {
     payment.state = succeeds ? 'settled' : 'released';
   }
 
+  /** The moment at which a settled payment leaves one of the windows, or one beside it: there it counts no more. */
+  function atAnEdge(): number {
+    const windowsMs = policies.flatMap(({ type, rules }) =>
+      type === 'velocity_control' ? [rules.window_seconds! * 1000] : [dayMs, 30 * dayMs],
+    );
+    const settled = payments.filter(({ state }) => state === 'settled').slice(-40);
+    const edgesMs = settled
+      .map(({ instantMs }) => instantMs + random.pick(windowsMs) + random.integer(-1, 1))
+      .filter((edgeMs) => edgeMs > nowMs && edgeMs < nowMs + 2 * dayMs);
+    return edgesMs.length > 0 ? random.pick(edgesMs) : nowMs;
+  }
+
   for (let made = 0; made < paymentsOneByOne; ) {
     nowMs += random.pick([0, 1, 999, 60_000, 3_600_000, 5 * 3_600_000, random.chance(0.1) ? 3 * dayMs : 1]);
     if (random.chance(0.03)) nowMs -= random.pick([1, 60_000, 2 * 3_600_000]);
     if (random.chance(0.02)) nowMs = nowMs - (nowMs % dayMs) + 2 * dayMs;
+    if (random.chance(0.15)) nowMs = atAnEdge();
     const open = payments.filter(({ state }) => state === 'open');
     const choice = random.next();
     if (choice < 0.45 || open.length === 0) {
