@@ -367,6 +367,22 @@ describe('an operator', () => {
     }
   });
 
+  it('finds in the daily check that limits and holds agree with all these payments', async () => {
+    const connection = await Connection.connect({ address: stack.temporalAddress });
+    try {
+      const { schedule, workflow } = new Client({ connection });
+      await schedule.getHandle('check-limits').trigger();
+      const { workflowId } = await eventually(
+        async () => (await schedule.getHandle('check-limits').describe()).info.recentActions[0]!.action.workflow,
+        (started) => started.workflowId !== undefined,
+        { timeoutMs: 10_000 },
+      );
+      expect(await workflow.getHandle(workflowId).result()).toEqual({ mismatches: [] });
+    } finally {
+      await connection.close();
+    }
+  });
+
   it('sees everything ready, and which signer is missing', async () => {
     const ready = await fetch(`${stack.baseUrl}/readyz`);
     expect(ready.status).toBe(200);
