@@ -2,6 +2,8 @@ import { Client, Connection } from '@temporalio/client';
 import { type Address, createPublicClient, erc20Abi, http } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { findMismatches } from '../../shared/db/mismatches.ts';
+import { createPool } from '../../shared/db/pool.ts';
 import { createTestClient, eventually, type TestClient } from '../support/client.ts';
 import { type CrashPoint, readPlan, writePlan } from '../support/crash-plan.ts';
 import { type OwnStack, type PartName, startOwnStack } from '../support/own-stack.ts';
@@ -179,5 +181,16 @@ describe('a payment survives kill -9, is confirmed, and is made once', () => {
     await expectPaidOnce(sent);
     expect((await client.get(`/transactions/${sent.id}`)).body.nonce).toBe(stuck.body.nonce);
     await expectNoGap();
+  });
+
+  it('of any of them, and every limit, hold and sum agrees with the payments afterwards', async () => {
+    const pool = createPool({ url: stack.databaseUrl, max: 1, application: 'test' });
+    try {
+      expect(await findMismatches(pool)).toEqual([]);
+      const { rows } = await pool.query('select state, count(*)::int as count from reservations group by state');
+      expect(rows).toEqual([{ state: 'settled', count: payments }]);
+    } finally {
+      await pool.end();
+    }
   });
 });
