@@ -105,6 +105,7 @@ export function createFollower({ db, adapter, wake, logger }: FollowerDependenci
     const receipts = ours.length > 0 ? await adapter.inclusions({ hashes: ours }) : [];
     const inclusions = receipts.filter((each) => blocks.some((block) => block.hash === each.blockHash));
     await recordInclusion({ db, adapter }, { headNumber: head.number, inclusions });
+    await undoReplaced(blocks);
     // A block counts as read once every receipt of ours is there: a node may know a block before its receipts.
     const missing = new Set(ours.filter((hash) => !inclusions.some((each) => each.hash === hash)));
     const incomplete = blocks.findIndex((block) => block.transactionHashes.some((hash) => missing.has(hash)));
@@ -115,6 +116,13 @@ export function createFollower({ db, adapter, wake, logger }: FollowerDependenci
       receiptRounds = 0;
     }
     remember(incomplete >= 0 && isPatient ? blocks.slice(0, incomplete) : blocks);
+  }
+
+  /** What a start or a check noted in blocks that others have replaced before they were read here. */
+  async function undoReplaced(blocks: readonly Block[]): Promise<void> {
+    const [fromBlock, toBlock] = [blocks[0]!.number, blocks.at(-1)!.number];
+    const noted = await listIncludedAttempts(db, { chain, fromBlock, toBlock, limit: finalBatch });
+    await undo(noted.filter((each) => !blocks.some((block) => block.hash === each.block_hash)));
   }
 
   function remember(blocks: readonly Block[]): void {
