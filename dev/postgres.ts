@@ -11,6 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import pg from 'pg';
@@ -21,6 +22,9 @@ import { isAlive, waitForDeath } from './signals.ts';
 
 const run = promisify(execFile);
 const START_TIMEOUT_MS = 60_000;
+/** A server that starts after one that was killed. */
+const TRIES_AFTER_KILL = 10;
+const PAUSE_AFTER_KILL_MS = 500;
 /** Time for backends to notice that their postmaster was killed. */
 const ORPHAN_TIMEOUT_MS = 15_000;
 const MAX_CONNECTIONS = 200;
@@ -68,7 +72,7 @@ export async function startPostgres(
   const passwords = readPasswords(o.dir);
   if (!existsSync(dataDir))
     await initialise({ dir: o.dir, dataDir, initdb: programs.initdb, user, passwords, durable });
-  await clearDeadPostmaster(dataDir);
+  const wasKilled = await clearDeadPostmaster(dataDir);
 
   const settings = {
     listen_addresses: LOOPBACK,
@@ -80,23 +84,30 @@ export async function startPostgres(
   };
   const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   const [command, ...args] = [...user.prefix, programs.postgres, '-D', dataDir, ...flags];
-  // SIGINT is Postgres' fast shutdown: it ends the sessions and writes a checkpoint.
-  const child = await startProcess(guard, {
-    name: 'Postgres',
-    command: command!,
-    args,
-    env: { PATH: process.env.PATH, LC_ALL: 'C' },
-    cwd: '/',
-    logFile: o.logFile,
-    stopSignal: 'SIGINT',
-    stopTimeoutMs: 20_000,
-    ...user.ids,
-  });
+  const launch = () =>
+    startProcess(guard, {
+      name: 'Postgres',
+      command: command!,
+      args,
+      env: { PATH: process.env.PATH, LC_ALL: 'C' },
+      cwd: '/',
+      logFile: o.logFile,
+      // Postgres' fast shutdown: it ends the sessions and writes a checkpoint.
+      stopSignal: 'SIGINT',
+      stopTimeoutMs: 20_000,
+      ...user.ids,
+    });
   const url = (role: string, password: string, database: string) =>
     `postgresql://${role}:${password}@${LOOPBACK}:${o.port}/${database}`;
   const superuserUrl = url('postgres', passwords.superuser, 'postgres');
+  const child = await startReady({
+    launch,
+    tries: wasKilled ? TRIES_AFTER_KILL : 1,
+    isReady: async () => {
+      await query(superuserUrl, 'select 1');
+    },
+  });
   try {
-    await waitUntilReady(child, { timeoutMs: START_TIMEOUT_MS, check: () => query(superuserUrl, 'select 1') });
     await prepareDatabase({ superuserUrl, databaseUrl: url('postgres', passwords.superuser, DATABASE), passwords });
   } catch (error) {
     await child.stop();
@@ -111,6 +122,32 @@ export async function startPostgres(
     pid: child.pid,
     stop: () => child.stop(),
   };
+}
+
+/**
+ * Starts the server and waits until it answers. Sessions of a server that was killed may outlive it by a moment, and
+ * while they hold its shared memory a new one refuses to start: then it is tried again.
+ */
+async function startReady({
+  launch,
+  tries,
+  isReady,
+}: {
+  launch: () => ReturnType<typeof startProcess>;
+  tries: number;
+  isReady: () => Promise<void>;
+}): ReturnType<typeof startProcess> {
+  for (let left = tries - 1; ; left -= 1) {
+    const child = await launch();
+    try {
+      await waitUntilReady(child, { timeoutMs: START_TIMEOUT_MS, check: isReady });
+      return child;
+    } catch (error) {
+      await child.stop();
+      if (left === 0) throw error;
+      await delay(PAUSE_AFTER_KILL_MS);
+    }
+  }
 }
 
 /** Paths of the programs in the package for this platform. */
@@ -180,16 +217,18 @@ async function initialise(o: {
 /**
  * After kill -9, `postmaster.pid` names a process that is gone, or one that is now somebody else's: then the file goes.
  * A server that still runs on this folder has lost its parent (the caller holds the lock of the home): it is stopped.
+ * @returns whether there was one
  */
-async function clearDeadPostmaster(dataDir: string): Promise<void> {
+async function clearDeadPostmaster(dataDir: string): Promise<boolean> {
   const file = join(dataDir, 'postmaster.pid');
-  if (!existsSync(file)) return;
+  if (!existsSync(file)) return false;
   const pid = Number(readFileSync(file, 'utf8').split('\n')[0]);
   if (isAlive(pid) && workingDirectory(pid) === dataDir) {
     process.kill(pid, 'SIGINT');
     if (!(await waitForDeath({ pid, timeoutMs: ORPHAN_TIMEOUT_MS }))) process.kill(pid, 'SIGKILL');
   }
   rmSync(file, { force: true });
+  return true;
 }
 
 /** Postgres works inside its data directory, which tells it from any other program with the same id. */
