@@ -1,7 +1,7 @@
 import type { PreparedTransfer } from '../shared/chain/adapter.ts';
 import { buildTransfer } from '../shared/chain/evm/build-transfer.ts';
 import { lockWallet, type WalletRow } from '../shared/db/agents.ts';
-import { approvalsOfTransaction, cancelApprovals } from '../shared/db/approvals.ts';
+import { approvalsOfTransaction, withdrawApproval } from '../shared/db/approvals.ts';
 import { findAttempts } from '../shared/db/attempts.ts';
 import type { Clock } from '../shared/db/clock.ts';
 import { inTransaction, type Pool, type Queryable } from '../shared/db/pool.ts';
@@ -15,10 +15,11 @@ import {
   type TransactionRow,
   takeLongestWaiting,
 } from '../shared/db/transactions.ts';
+import { isAgreed } from '../shared/domain/approval.ts';
 import type { Decision } from '../shared/domain/policy/engine.ts';
 import type { PaymentIntent, SignPayload } from '../shared/domain/receipt.ts';
 import { signReceipt } from '../shared/receipt.ts';
-import { endUnsent, inactiveFailure, lockAgentAndTransaction } from './end-payment.ts';
+import { endUnsent, findRejection, inactiveFailure, lockAgentAndTransaction } from './end-payment.ts';
 import { askPeople, denialFailure, judge, noteEvaluation, reserveFor } from './evaluate-policy.ts';
 import { notFound } from './failures.ts';
 import { takeHolds } from './take-holds.ts';
@@ -86,6 +87,8 @@ export function createAllot({ pool, clock, policyKey, maxInFlight }: AllotDepend
         const shortage = await takeHolds(db, { row, prepared });
         if (shortage) return deny(db, row, { code: 'insufficient_funds', message: shortage });
       }
+      const rejection = await findRejection(db, row);
+      if (rejection) return deny(db, row, rejection);
       if (await isAwaiting(db, row, { decision, now })) return { outcome: 'awaiting' } as const;
       const payload = slot?.payload ?? (await takeSlot(db, { row, prepared: prepared!, maxInFlight }));
       if (!payload) return { outcome: 'wait' } as const;
@@ -122,13 +125,14 @@ async function isAwaiting(
   { decision, now }: { decision: Decision; now: Date },
 ): Promise<boolean> {
   if (decision.approvals.length === 0 && row.status_detail !== 'awaiting_approval') return false;
-  const keptPolicyIds = decision.approvals.map((each) => each.policy_id);
-  await cancelApprovals(db, { transactionId: row.id, keptPolicyIds });
+  for (const { id, policy_id, status } of await approvalsOfTransaction(db, { transactionId: row.id }))
+    if (status === 'pending' && !decision.approvals.some((demand) => demand.policy_id === policy_id))
+      await withdrawApproval(db, { id });
   await askPeople(db, row, { decision, now });
-  const approvals = keptPolicyIds.length > 0 ? await approvalsOfTransaction(db, { transactionId: row.id }) : [];
-  const isApproved = (policyId: string) =>
-    approvals.some(({ policy_id, status }) => policy_id === policyId && status === 'approved');
-  const isWaiting = !keptPolicyIds.every(isApproved);
+  const approvals = await approvalsOfTransaction(db, { transactionId: row.id });
+  const isWaiting = !decision.approvals.every((demand) =>
+    approvals.some((approval) => approval.policy_id === demand.policy_id && isAgreed(approval, demand)),
+  );
   await markAwaiting(db, { id: row.id, isAwaiting: isWaiting });
   return isWaiting;
 }

@@ -1,22 +1,32 @@
-import { approvalsOfTransaction, expireApprovals } from '../shared/db/approvals.ts';
+import { approvalsOfTransaction, moveApproval } from '../shared/db/approvals.ts';
 import type { Clock } from '../shared/db/clock.ts';
-import { insertEvent } from '../shared/db/events.ts';
 import { inTransaction, type Pool, type Queryable } from '../shared/db/pool.ts';
 import { type TransactionRow, takeLongestWaiting } from '../shared/db/transactions.ts';
-import { endUnsent, lockAgentAndTransaction } from './end-payment.ts';
-import { judge } from './evaluate-policy.ts';
+import { advanceApproval, stillAsks } from '../shared/domain/approval.ts';
+import { endUnsent, findRejection, lockAgentAndTransaction } from './end-payment.ts';
+import { judge, noteApproval } from './evaluate-policy.ts';
 
 export type AwaitApprovalResult =
-  /** Nobody has to be asked (any more): on to the next step. */
-  | { readonly outcome: 'go' }
+  /**
+   * Nobody has to be asked (any more), or others than were asked: on to the next step, which judges again.
+   * `leftMs`: a question is open all the same, for so long.
+   */
+  | { readonly outcome: 'go'; readonly leftMs?: number }
   /** `leftMs`: time until the next question expires. */
-  | { readonly outcome: 'waiting'; readonly leftMs: number }
-  | { readonly outcome: 'expired'; readonly wake?: string }
+  | {
+      readonly outcome: 'waiting';
+      readonly leftMs: number;
+      /** The instant of that, ISO 8601. */
+      readonly deadline: string;
+      /** The open questions. */
+      readonly approvalIds: readonly string[];
+    }
+  | { readonly outcome: 'expired' | 'rejected'; readonly wake?: string }
   | { readonly outcome: 'ended' };
 
 /**
- * Looks whether a payment still waits for a person, and ends it when nobody has answered in time. Reads only the
- * database, so that a signal sent by hand decides nothing.
+ * Looks whether a payment still waits for a person, and ends it when somebody has rejected it or nobody has answered in
+ * time. Reads only the database, so that a signal sent by hand decides nothing.
  */
 export function createAwaitApproval({ pool, clock }: { pool: Pool; clock: Clock }) {
   return async function awaitApproval(transactionId: string): Promise<AwaitApprovalResult> {
@@ -24,37 +34,53 @@ export function createAwaitApproval({ pool, clock }: { pool: Pool; clock: Clock 
       const { row } = await lockAgentAndTransaction(db, transactionId);
       if (row.status !== 'pending') return { outcome: 'ended' };
       const now = await clock(db);
-      const expired = await expireApprovals(db, { transactionId, now });
-      if (expired.length > 0) {
-        for (const { id, policy_id } of expired) await noteExpiry(db, row, { id, policyId: policy_id });
-        const message = `Nobody approved the payment until ${expired[0]!.expires_at.toISOString()}.`;
-        await endUnsent(db, row, { code: 'approval_timeout', message });
-        const wake = await takeLongestWaiting(db, { walletId: row.wallet_id, chain: row.chain });
-        return wake === undefined ? { outcome: 'expired' } : { outcome: 'expired', wake };
+      const rejection = await findRejection(db, row);
+      if (rejection) return end(db, row, { outcome: 'rejected', failure: rejection });
+      const expiredAt = await expire(db, row, now);
+      if (expiredAt) {
+        const message = `Nobody approved the payment until ${expiredAt.toISOString()}.`;
+        return end(db, row, { outcome: 'expired', failure: { code: 'approval_timeout', message } });
       }
       const pending = (await approvalsOfTransaction(db, { transactionId })).filter(
         ({ status }) => status === 'pending',
       );
       const { demands } = await judge(db, row, now);
-      // A policy that was removed meanwhile asks no longer; what else has changed is for the second evaluation.
-      const asking = pending.filter(({ policy_id }) => demands.some((each) => each.policy_id === policy_id));
-      if (asking.length === 0) return { outcome: 'go' };
-      return { outcome: 'waiting', leftMs: Math.max(1, asking[0]!.expires_at.getTime() - now.getTime()) };
+      // A policy that was removed or asks others meanwhile; what else has changed is for the second evaluation.
+      const isCurrent = pending.every((question) =>
+        demands.some((demand) => demand.policy_id === question.policy_id && stillAsks(question, demand)),
+      );
+      if (pending.length === 0) return { outcome: 'go' };
+      const deadline = pending[0]!.expires_at;
+      const leftMs = Math.max(1, deadline.getTime() - now.getTime());
+      if (!isCurrent) return { outcome: 'go', leftMs };
+      return {
+        outcome: 'waiting',
+        leftMs,
+        deadline: deadline.toISOString(),
+        approvalIds: pending.map(({ id }) => id),
+      };
     });
   };
 }
 
-function noteExpiry(
+/** Ends what nobody decided in time. @returns when the time of the first such question was over */
+async function expire(db: Queryable, row: TransactionRow, now: Date): Promise<Date | undefined> {
+  let expiredAt: Date | undefined;
+  for (const seen of await approvalsOfTransaction(db, { transactionId: row.id })) {
+    const next = advanceApproval(seen, { kind: 'expire' }, now);
+    if ('refusal' in next || !(await moveApproval(db, { seen, ...next, now }))) continue;
+    await noteApproval(db, { id: seen.id, type: 'approval.expired' });
+    expiredAt ??= seen.expires_at;
+  }
+  return expiredAt;
+}
+
+async function end(
   db: Queryable,
   row: TransactionRow,
-  { id, policyId }: { id: string; policyId: string },
-): Promise<void> {
-  return insertEvent(db, {
-    accountId: row.account_id,
-    agentId: row.agent_id,
-    type: 'approval.expired',
-    resourceType: 'approval',
-    resourceId: id,
-    data: { id, transaction_id: row.id, policy_id: policyId },
-  });
+  { outcome, failure }: { outcome: 'expired' | 'rejected'; failure: Parameters<typeof endUnsent>[2] },
+): Promise<AwaitApprovalResult> {
+  await endUnsent(db, row, failure);
+  const wake = await takeLongestWaiting(db, { walletId: row.wallet_id, chain: row.chain });
+  return wake === undefined ? { outcome } : { outcome, wake };
 }

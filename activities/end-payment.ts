@@ -1,5 +1,5 @@
 import { lockAgent } from '../shared/db/agents.ts';
-import { cancelApprovals } from '../shared/db/approvals.ts';
+import { approvalsOfTransaction, cancelApprovals } from '../shared/db/approvals.ts';
 import { dropHolds } from '../shared/db/holds.ts';
 import type { Queryable } from '../shared/db/pool.ts';
 import { closeReservation } from '../shared/db/reservations.ts';
@@ -44,4 +44,16 @@ export function inactiveFailure(row: TransactionRow) {
     code: 'agent_inactive',
     message: `Agent ${row.agent_id} is inactive: it sends nothing until it is active again.`,
   } as const;
+}
+
+/** That somebody who was asked has said no, as the payment's failure; it stands whatever else is asked. */
+export async function findRejection(
+  db: Queryable,
+  row: TransactionRow,
+): Promise<{ code: 'approval_rejected'; message: string } | undefined> {
+  const approvals = await approvalsOfTransaction(db, { transactionId: row.id });
+  const rejection = approvals.find(({ status }) => status === 'rejected')?.decisions.at(-1);
+  if (!rejection) return undefined;
+  const because = rejection.note === null ? '.' : `: ${rejection.note}`;
+  return { code: 'approval_rejected', message: `${rejection.approver} rejected the payment${because}` };
 }

@@ -1,4 +1,5 @@
-import { approvalsOfTransaction, insertApproval } from '../shared/db/approvals.ts';
+import { insertApprovalMails } from '../shared/db/approval-mails.ts';
+import { approvalsOfTransaction, getApproval, insertApproval, withdrawApproval } from '../shared/db/approvals.ts';
 import { findAttempts } from '../shared/db/attempts.ts';
 import { insertAudit } from '../shared/db/audit.ts';
 import type { Clock } from '../shared/db/clock.ts';
@@ -7,10 +8,13 @@ import { inTransaction, type Pool, type Queryable } from '../shared/db/pool.ts';
 import { reserve } from '../shared/db/reservations.ts';
 import { findSlot } from '../shared/db/slots.ts';
 import { storeDecision, type TransactionRow } from '../shared/db/transactions.ts';
+import { isAgreed, stillAsks } from '../shared/domain/approval.ts';
 import { toAtoms } from '../shared/domain/money.ts';
 import { type Decision, type Evaluation, explainViolation } from '../shared/domain/policy/engine.ts';
+import type { ApprovalDemand } from '../shared/domain/policy/types.ts';
 import { newId } from '../shared/ids.ts';
 import { judgePayment } from '../shared/judge-payment.ts';
+import { renderApproval } from '../shared/render-approval.ts';
 import { endUnsent, inactiveFailure, lockAgentAndTransaction } from './end-payment.ts';
 
 export type EvaluatePolicyResult =
@@ -100,30 +104,52 @@ export async function noteEvaluation(
   await insertEvent(db, { ...about, type: 'policy.violated', data });
 }
 
-/** Asks every person that the decision names and that was not asked yet. */
+/**
+ * Asks every person that the decision names and that was not asked yet. A question to others than the policy names now
+ * is withdrawn and asked anew, also when it was answered: who was struck off decides nothing any more.
+ */
 export async function askPeople(
   db: Queryable,
   row: TransactionRow,
   { decision, now }: { decision: Decision; now: Date },
 ): Promise<void> {
+  const standing = await approvalsOfTransaction(db, { transactionId: row.id });
   for (const demand of decision.approvals) {
-    const asked = await insertApproval(db, {
-      accountId: row.account_id,
-      agentId: row.agent_id,
-      transactionId: row.id,
-      demand,
-      now,
-    });
-    if (!asked) continue;
-    await insertEvent(db, {
-      accountId: row.account_id,
-      agentId: row.agent_id,
-      type: 'approval.requested',
-      resourceType: 'approval',
-      resourceId: asked.id,
-      data: { id: asked.id, transaction_id: row.id, policy_id: demand.policy_id, expires_at: asked.expires_at },
-    });
+    const asked = standing.find(
+      ({ policy_id, status }) => policy_id === demand.policy_id && (status === 'pending' || status === 'approved'),
+    );
+    if (asked && (isAgreed(asked, demand) || (asked.status === 'pending' && stillAsks(asked, demand)))) continue;
+    if (asked) await withdrawApproval(db, { id: asked.id });
+    await ask(db, row, { demand, now });
   }
+}
+
+async function ask(
+  db: Queryable,
+  row: TransactionRow,
+  { demand, now }: { demand: ApprovalDemand; now: Date },
+): Promise<void> {
+  const { account_id: accountId, agent_id: agentId, id: transactionId } = row;
+  const asked = await insertApproval(db, { accountId, agentId, transactionId, demand, now });
+  if (!asked) return;
+  await insertApprovalMails(db, { approvalId: asked.id, approvers: asked.approvers });
+  await noteApproval(db, { id: asked.id, type: 'approval.requested' });
+}
+
+/** Tells the receivers of events what became of a question, with the question as it is now. */
+export async function noteApproval(
+  db: Queryable,
+  { id, type }: { id: string; type: 'approval.requested' | 'approval.expired' },
+): Promise<void> {
+  const approval = (await getApproval(db, { id }))!;
+  await insertEvent(db, {
+    accountId: approval.account_id,
+    agentId: approval.agent_id,
+    type,
+    resourceType: 'approval',
+    resourceId: id,
+    data: renderApproval(approval),
+  });
 }
 
 async function firstStepLeft(db: Queryable, transactionId: string) {

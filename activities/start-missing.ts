@@ -1,7 +1,9 @@
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
+import { answeredButWaiting } from '../shared/db/approvals.ts';
 import type { Pool } from '../shared/db/pool.ts';
 import { takeUnvisited } from '../shared/db/transactions.ts';
 import type { Logger } from '../shared/log.ts';
+import { messageNames } from '../shared/temporal.ts';
 import { transactionStart } from '../shared/transaction-start.ts';
 import { withHeartbeat } from './with-heartbeat.ts';
 
@@ -13,18 +15,20 @@ export interface StartMissingResult {
   readonly visited: number;
   /** Of those, the ones that had none and have one now. */
   readonly started: number;
+  /** Payments whose question was answered and whose workflow had not heard of it; they have been told again. */
+  readonly reminded: number;
 }
 
 /**
  * Starts the workflow of every pending payment that has none: the api died between storing and starting, Temporal was
- * away, or somebody terminated it. A running workflow is left alone.
+ * away, or somebody terminated it. A running workflow is left alone, unless it waits for an answer that was given.
  */
 export function createStartMissing({ pool, client, logger }: { pool: Pool; client: Client; logger: Logger }) {
   return function startMissing(): Promise<StartMissingResult> {
-    return withHeartbeat(startAll);
+    return withHeartbeat(async () => ({ ...(await startAll()), reminded: await remindAll() }));
   };
 
-  async function startAll(): Promise<StartMissingResult> {
+  async function startAll() {
     const rows = await takeUnvisited(pool, { limit: batchSize });
     let started = 0;
     for (const row of rows) {
@@ -40,5 +44,16 @@ export function createStartMissing({ pool, client, logger }: { pool: Pool; clien
       }
     }
     return { visited: rows.length, started };
+  }
+
+  /** The word about an answer gets lost when whoever decided dies right after, or Temporal is away. */
+  async function remindAll(): Promise<number> {
+    const ids = await answeredButWaiting(pool, { limit: batchSize });
+    for (const id of ids)
+      await client.workflow
+        .getHandle(id)
+        .signal(messageNames.approve)
+        .catch((error: unknown) => logger.warn({ transaction_id: id, error: String(error) }, 'no workflow to remind'));
+    return ids.length;
   }
 }

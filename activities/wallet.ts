@@ -6,6 +6,7 @@ import { type AllotDependencies, createAllot } from './allot.ts';
 import { createAwaitApproval } from './await-approval.ts';
 import { createCheckReservations } from './check-reservations.ts';
 import { createEvaluatePolicy } from './evaluate-policy.ts';
+import { createFindApprovalMails } from './find-approval-mails.ts';
 import { createFail, createSettle } from './settle.ts';
 import { createStartMissing } from './start-missing.ts';
 
@@ -21,6 +22,7 @@ export function createWalletActivities(deps: WalletDependencies) {
   return {
     evaluatePolicy: createEvaluatePolicy(deps),
     awaitApproval: createAwaitApproval(deps),
+    findApprovalMails: createFindApprovalMails(deps),
     allot: createAllot(deps),
     settle: createSettle(deps),
     fail: createFail(deps),

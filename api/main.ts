@@ -17,6 +17,7 @@ async function main(config: ApiConfig): Promise<void> {
   const temporal = createTemporalGateway({
     client: new Client({ connection, namespace }),
     decisionWaitMs: config.decisionWaitMs,
+    log,
   });
   const app = createApp({
     environment: config.environment,

@@ -27,6 +27,7 @@ const readinessWaitMs = 2_000;
 const chainAnswerMs = 6_000;
 const questionTimeoutMs = 8_000;
 const pingWaitMs = 1_000;
+const signalWaitMs = 2_000;
 const readinessTimeoutMs = 5_000;
 
 /** What the api asks of Temporal. */
@@ -36,6 +37,8 @@ export interface TemporalGateway {
    * `undecided`: nothing is known, and the row alone makes sure that the payment goes on.
    */
   decideTransaction(row: TransactionRow, context: { log: Logger }): Promise<'decided' | 'undecided'>;
+  /** Tells a waiting payment that somebody has answered. A hint: that it gets lost is logged, and harmless. */
+  tellAnswer(transactionId: string, decision: 'approved' | 'rejected'): Promise<void>;
   /** Has the account's key made, once however many ask. @throws PurserError 503 when it does not come in time */
   makeAccountKey(request: { accountId: string }): Promise<AccountKeyResult>;
   /** What an address holds on several chains. @throws PurserError 503 when no worker answers in time */
@@ -52,10 +55,12 @@ export function createTemporalGateway({
   client,
   decisionWaitMs,
   accountKeyWaitMs = defaultAccountKeyWaitMs,
+  log,
 }: {
   client: Client;
   decisionWaitMs: number;
   accountKeyWaitMs?: number;
+  log: Logger;
 }): TemporalGateway {
   const { workflow } = client;
   const within = <T>(waitMs: number, call: () => Promise<T>) => withinMs(client.connection as Connection, waitMs, call);
@@ -76,6 +81,18 @@ export function createTemporalGateway({
       } catch (error) {
         log.warn({ err: error, transaction_id: row.id }, 'no policy decision in time; the stored row will be taken up');
         return 'undecided';
+      }
+    },
+
+    async tellAnswer(transactionId, decision) {
+      const name = decision === 'approved' ? messageNames.approve : messageNames.reject;
+      try {
+        await within(signalWaitMs, () => workflow.getHandle(transactionId).signal(name));
+      } catch (error) {
+        log.warn(
+          { err: error, transaction_id: transactionId },
+          'the payment was not told of the answer; it will find it',
+        );
       }
     },
 

@@ -2,11 +2,17 @@ import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/commo
 import type { Token } from './chain/registry.ts';
 
 /** Task queues, one a class of work; each may have workers of its own. */
-export const queues = { wallet: 'wallet', signing: 'wallet-signing', chain: 'wallet-chain' } as const;
+export const queues = {
+  wallet: 'wallet',
+  signing: 'wallet-signing',
+  chain: 'wallet-chain',
+  webhooks: 'wallet-webhooks',
+} as const;
 
 /** What the api starts and asks for, by the names that are stored in histories. */
 export const workflowNames = {
   transaction: 'transaction',
+  approvalMail: 'approvalMail',
   accountKey: 'accountKey',
   readiness: 'readiness',
   reconcile: 'reconcile',
@@ -20,6 +26,9 @@ export const messageNames = {
   policyDecision: 'policyDecision',
   chainState: 'chainState',
   slotFree: 'slotFree',
+  /** Somebody has answered: hints to read the database, that decide nothing. */
+  approve: 'approve',
+  reject: 'reject',
 } as const;
 
 export const searchAttributes = {
@@ -27,11 +36,18 @@ export const searchAttributes = {
   agentId: defineSearchAttributeKey('AgentId', SearchAttributeType.KEYWORD),
   txStatus: defineSearchAttributeKey('TxStatus', SearchAttributeType.KEYWORD),
   chain: defineSearchAttributeKey('Chain', SearchAttributeType.KEYWORD),
+  /** When the question that a payment waits for expires; only while it waits. */
+  approvalDeadline: defineSearchAttributeKey('ApprovalDeadline', SearchAttributeType.DATETIME),
 };
 
 /** Input of workflow `transaction`; the row holds everything else. */
 export interface TransactionInput {
   readonly transactionId: string;
+}
+
+/** Input of workflow `approvalMail`, whose id is `approval-mail/<approval id>`: tells everybody whom the question names. */
+export interface ApprovalMailInput {
+  readonly approvalId: string;
 }
 
 /** Answer of the update `policyDecision`: only that the row can be read now. */
@@ -78,4 +94,5 @@ export interface QuoteInput {
   readonly amountMinor: string;
 }
 
+export const approvalMailWorkflowId = (approvalId: string): string => `approval-mail/${approvalId}`;
 export const accountKeyWorkflowId = (accountId: string): string => `account-key/${accountId}`;

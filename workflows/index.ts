@@ -1,5 +1,6 @@
 // The worker's bundle: every workflow by the name under which it is started.
 export { accountKey, spareKeys } from './account-key.ts';
+export { approvalMail } from './approval-mail.ts';
 export { balances, quote } from './chain-questions.ts';
 export { checkLimits } from './check-limits.ts';
 export { readiness } from './readiness.ts';

@@ -2,14 +2,24 @@ import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
 import type { ChainActivities } from '../activities/chain.ts';
 import type { SigningActivities } from '../activities/signing.ts';
 import type { WalletActivities } from '../activities/wallet.ts';
+import type { WebhookActivities } from '../activities/webhooks.ts';
 import { queues } from '../shared/temporal.ts';
 
 /** SQL only, in the worker that runs the workflow: an attempt ends within a second, or is repeated. */
-export const { evaluatePolicy, awaitApproval, allot, settle, fail, claimKey, publishKey, countMissingKeys } =
-  proxyLocalActivities<WalletActivities>({
-    startToCloseTimeout: '2s',
-    retry: { initialInterval: '100ms', maximumInterval: '5s' },
-  });
+export const {
+  evaluatePolicy,
+  awaitApproval,
+  findApprovalMails,
+  allot,
+  settle,
+  fail,
+  claimKey,
+  publishKey,
+  countMissingKeys,
+} = proxyLocalActivities<WalletActivities>({
+  startToCloseTimeout: '2s',
+  retry: { initialInterval: '100ms', maximumInterval: '5s' },
+});
 
 /** The timeout is also how long a dead worker's step waits to be repeated; an endpoint is given up after 4 s. */
 export const { prepare, broadcast, checkChain } = proxyActivities<ChainActivities>({
@@ -66,3 +76,15 @@ export const { checkReservations } = proxyActivities<WalletActivities>({
   heartbeatTimeout: '15s',
   retry: { initialInterval: '10s', maximumAttempts: 3 },
 });
+
+/**
+ * Mails to people, until the question is over: a mail server may be away for hours. The activity ends long before its
+ * timeout; that one is for a worker that died.
+ */
+export const mailsWithin = (leftMs: number) =>
+  proxyActivities<WebhookActivities>({
+    taskQueue: queues.webhooks,
+    startToCloseTimeout: '2m',
+    scheduleToCloseTimeout: leftMs,
+    retry: { initialInterval: '2s', backoffCoefficient: 3, maximumInterval: '10m' },
+  });

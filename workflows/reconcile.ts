@@ -1,9 +1,11 @@
 import { setCurrentDetails } from '@temporalio/workflow';
 import { startMissing } from './proxies.ts';
 
-/** One run of the schedule: every open payment has a workflow afterwards. */
+/** One run of the schedule: every open payment has a workflow afterwards, that knows of its answer. */
 export async function reconcile() {
   const result = await startMissing();
-  setCurrentDetails(`Looked at ${result.visited} open payments, started ${result.started} missing workflows.`);
+  setCurrentDetails(
+    `Looked at ${result.visited} open payments, started ${result.started} missing workflows, told ${result.reminded} again that they were answered.`,
+  );
   return result;
 }

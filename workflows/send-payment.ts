@@ -11,21 +11,12 @@ import type { Allotment, AllotResult } from '../activities/allot.ts';
 import type { ChainActivities } from '../activities/chain.ts';
 import type { Signed } from '../activities/sign.ts';
 import { doubtfulWatchMs, nextQuietMs, usualWatchMs } from '../shared/domain/transaction.ts';
-import type { PolicyDecision } from '../shared/temporal.ts';
+import { answered } from './answered.ts';
 import { show, wake } from './payment-messages.ts';
-import { allot, awaitApproval, broadcast, fail, prepare, sign } from './proxies.ts';
+import type { Progress } from './progress.ts';
+import { allot, broadcast, fail, prepare, sign } from './proxies.ts';
 
 type Prepared = Awaited<ReturnType<ChainActivities['prepare']>>;
-
-/** What the handlers of a payment's workflow share with its steps. */
-export interface Progress {
-  /** What the POST is answered with; set once the policies have decided, and again if the payment then fails. */
-  decision: PolicyDecision | undefined;
-  /** Whether the chain has said that the payment can be made. */
-  prepared: boolean;
-  chainHint: boolean;
-  slotHint: boolean;
-}
 
 /** How long to leave the signers alone after one of them cheated or failed inside an authenticated message. */
 const faultPauseMs = 60_000;
@@ -56,9 +47,9 @@ export async function sendPayment(
     }
     if (given.outcome === 'awaiting') {
       progress.prepared = true;
-      const answer = await answered(transactionId);
-      if (answer !== 'go') return { outcome: answer };
-      answerMs = undefined;
+      const answer = await answered(transactionId, progress);
+      if (answer.outcome !== 'go') return { outcome: answer.outcome };
+      answerMs = answer.leftMs;
       from = 'prepare';
       continue;
     }
@@ -83,28 +74,21 @@ export async function sendPayment(
   }
 }
 
-/**
- * Waits until nobody has to be asked any more. A signal or the timer is only a hint to look into the database.
- */
-async function answered(transactionId: string): Promise<'go' | 'failed' | 'ended'> {
-  show('approval');
-  for (let quietMs = 0; ; ) {
-    const state = await awaitApproval(transactionId);
-    if (state.outcome === 'go' || state.outcome === 'ended') return state.outcome;
-    if (state.outcome === 'expired') {
-      await wake(state.wake);
-      return 'failed';
-    }
-    quietMs = nextQuietMs(quietMs);
-    await sleep(Math.min(quietMs, state.leftMs));
-  }
-}
-
-/** A chain that is away must not keep a question open for longer than it stands. */
-async function prepareWithin(transactionId: string, answerMs: number | undefined): Promise<Prepared | undefined> {
+/** A chain that is away must neither keep a question open for longer than it stands, nor an answer from being read. */
+async function prepareWithin(
+  transactionId: string,
+  { progress, answerMs }: { progress: Progress; answerMs: number | undefined },
+): Promise<Prepared | undefined> {
   if (answerMs === undefined) return prepare(transactionId);
   try {
-    return await CancellationScope.withTimeout(answerMs, () => prepare(transactionId));
+    return await CancellationScope.withTimeout(answerMs, () => {
+      const scope = CancellationScope.current();
+      condition(() => progress.answerHint).then(
+        () => scope.cancel(),
+        () => undefined,
+      );
+      return prepare(transactionId);
+    });
   } catch (error) {
     if (!isCancellation(error) || CancellationScope.current().consideredCancelled) throw error;
     return undefined;
@@ -116,7 +100,7 @@ async function prepareAndAllot(
   { progress, answerMs }: { progress: Progress; answerMs: number | undefined },
 ): Promise<AllotResult | { readonly outcome: 'failed' }> {
   show('prepare');
-  const ready = await prepareWithin(transactionId, answerMs);
+  const ready = await prepareWithin(transactionId, { progress, answerMs });
   if (!ready) return { outcome: 'awaiting' };
   if (ready.outcome === 'ready') {
     const given = await allot(transactionId, ready);

@@ -7,9 +7,10 @@ import {
 } from '@temporalio/workflow';
 import { nextQuietMs } from '../shared/domain/transaction.ts';
 import { searchAttributes, type TransactionInput } from '../shared/temporal.ts';
-import { chainState, policyDecision, show, slotFree, wake } from './payment-messages.ts';
+import { approve, chainState, policyDecision, reject, show, slotFree, wake } from './payment-messages.ts';
+import type { Progress } from './progress.ts';
 import { checkChain, evaluatePolicy, fail, settle } from './proxies.ts';
-import { type Progress, sendPayment } from './send-payment.ts';
+import { sendPayment } from './send-payment.ts';
 
 type EndStatus = 'confirmed' | 'failed';
 
@@ -21,7 +22,14 @@ const firstWordMs = 300;
  * and started again at any point.
  */
 export async function transaction({ transactionId }: TransactionInput): Promise<EndStatus> {
-  const progress: Progress = { decision: undefined, prepared: false, chainHint: false, slotHint: false };
+  const progress: Progress = {
+    decision: undefined,
+    prepared: false,
+    chainHint: false,
+    slotHint: false,
+    answerHint: false,
+    tellsPeople: undefined,
+  };
   setHandler(policyDecision, async () => {
     await condition(() => progress.decision !== undefined);
     const undecidedByChain = () => progress.decision?.outcome === 'allowed' && !progress.prepared;
@@ -34,6 +42,10 @@ export async function transaction({ transactionId }: TransactionInput): Promise<
   setHandler(slotFree, () => {
     progress.slotHint = true;
   });
+  for (const answer of [approve, reject])
+    setHandler(answer, () => {
+      progress.answerHint = true;
+    });
 
   show('policy');
   const status = await pay(transactionId, progress);

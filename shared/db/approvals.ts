@@ -1,8 +1,7 @@
+import type { ApprovalDecision, ApprovalStatus } from '../domain/approval.ts';
 import type { ApprovalDemand } from '../domain/policy/types.ts';
 import { newId } from '../ids.ts';
 import type { Queryable } from './pool.ts';
-
-export type ApprovalStatus = 'pending' | 'approved' | 'rejected' | 'expired' | 'cancelled';
 
 export interface ApprovalRow {
   readonly id: string;
@@ -13,10 +12,35 @@ export interface ApprovalRow {
   readonly threshold: string;
   readonly required_approvals: number;
   readonly approvers: readonly string[];
+  readonly decisions: readonly ApprovalDecision[];
   readonly status: ApprovalStatus;
   readonly expires_at: Date;
   readonly created_at: Date;
   readonly decided_at: Date | null;
+}
+
+/** How one approver was told. */
+export interface ApprovalNotice {
+  readonly approver: string;
+  readonly status: 'waiting' | 'sent' | 'failed';
+  readonly error: string | null;
+  /** ISO 8601. */
+  readonly sent_at: string | null;
+}
+
+/** A question with what it is about. */
+export interface ShownApproval extends ApprovalRow {
+  readonly chain: string;
+  readonly token: string;
+  readonly decimals: number;
+  readonly amount_minor: string;
+  readonly from_address: string;
+  readonly to_address: string;
+  readonly memo: string | null;
+  readonly agent_name: string;
+  readonly agent_description: string | null;
+  readonly account_name: string;
+  readonly notices: readonly ApprovalNotice[];
 }
 
 /** Asks a person, as one policy wants it; once for each payment and policy. @returns the question, if it is a new one */
@@ -63,28 +87,124 @@ export async function approvalsOfTransaction(
   return rows;
 }
 
-/** Ends what nobody decided in time. @returns what this call ended */
-export async function expireApprovals(
+/** The question, locked until the database transaction ends. Lock the agent first. */
+export async function lockApproval(db: Queryable, { id }: { id: string }): Promise<ApprovalRow | undefined> {
+  const { rows } = await db.query<ApprovalRow>('select * from approvals where id = $1 for update', [id]);
+  return rows[0];
+}
+
+/**
+ * The one statement by which an open question moves on, a decision as well as the timer's expiry: whichever comes
+ * first, it holds only while the question is pending, nobody else has decided since, and on the right side of
+ * `expires_at`.
+ * @returns whether it moved
+ */
+export async function moveApproval(
   db: Queryable,
-  { transactionId, now }: { transactionId: string; now: Date },
-): Promise<ApprovalRow[]> {
-  const { rows } = await db.query<ApprovalRow>(
-    `update approvals set status = 'expired', decided_at = $2
-     where transaction_id = $1 and status = 'pending' and expires_at <= $2
-     returning *`,
-    [transactionId, now],
+  {
+    seen,
+    status,
+    decisions,
+    now,
+  }: { seen: ApprovalRow; status: ApprovalStatus; decisions: readonly ApprovalDecision[]; now: Date },
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `update approvals set status = $2, decisions = $3,
+            decided_at = case when $2 = 'pending' then null else $4::timestamptz end
+     where id = $1 and status = 'pending' and jsonb_array_length(decisions) = $5
+       and (expires_at <= $4) = ($2 = 'expired')`,
+    [seen.id, status, JSON.stringify(decisions), now, seen.decisions.length],
+  );
+  return rowCount === 1;
+}
+
+/** Withdraws the open questions of a payment that has ended. */
+export async function cancelApprovals(db: Queryable, { transactionId }: { transactionId: string }): Promise<void> {
+  await db.query(
+    `update approvals set status = 'cancelled', decided_at = now() where transaction_id = $1 and status = 'pending'`,
+    [transactionId],
+  );
+}
+
+/** Withdraws one question that its policy asks no longer, also one that was answered. */
+export async function withdrawApproval(db: Queryable, { id }: { id: string }): Promise<void> {
+  await db.query(
+    `update approvals set status = 'cancelled', decided_at = now() where id = $1 and status in ('pending', 'approved')`,
+    [id],
+  );
+}
+
+/** A question that nobody answered in time is shown as expired also before its timer says so. */
+const shownStatus = `case when a.status = 'pending' and a.expires_at <= now() then 'expired' else a.status end`;
+
+const shown = `select a.*, ${shownStatus} as status, t.chain, t.token, t.decimals, t.amount_minor, t.from_address,
+    t.to_address, t.memo, g.agent_name, g.agent_description, c.name as account_name,
+    coalesce((select jsonb_agg(jsonb_build_object('approver', m.approver, 'status', m.status, 'error', m.error,
+                'sent_at', to_char(m.sent_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')) order by m.approver)
+              from approval_mails m where m.approval_id = a.id), '[]') as notices
+  from approvals a join transactions t on t.id = a.transaction_id join agents g on g.id = a.agent_id
+  join accounts c on c.id = a.account_id`;
+
+/** One question, whoever's it is: for workers and for the holder of a link. */
+export async function getApproval(db: Queryable, { id }: { id: string }): Promise<ShownApproval | undefined> {
+  const { rows } = await db.query<ShownApproval>(`${shown} where a.id = $1`, [id]);
+  return rows[0];
+}
+
+/** One question, if it is this account's. */
+export async function findApproval(
+  db: Queryable,
+  { id, accountId }: { id: string; accountId: string },
+): Promise<ShownApproval | undefined> {
+  const { rows } = await db.query<ShownApproval>(`${shown} where a.id = $1 and a.account_id = $2`, [id, accountId]);
+  return rows[0];
+}
+
+export interface ApprovalFilter {
+  readonly accountId: string;
+  readonly agentId?: string | undefined;
+  readonly status?: ApprovalStatus | undefined;
+}
+
+/** Both halves of each status, so that an index serves them: what is stored, and what the clock makes of it. */
+const ofStatus = `($3::text is null
+    or (a.status = $3 and (a.status <> 'pending' or a.expires_at > now()))
+    or ($3 = 'expired' and a.status = 'pending' and a.expires_at <= now()))`;
+const ofAccount = `a.account_id = $1 and ($2::text is null or a.agent_id = $2) and ${ofStatus}`;
+
+/** One page, newest first; rows of one instant are ordered by id, so that pages never overlap. */
+export async function listApprovals(
+  db: Queryable,
+  { accountId, agentId, status, limit, offset }: ApprovalFilter & { limit: number; offset: number },
+): Promise<ShownApproval[]> {
+  const { rows } = await db.query<ShownApproval>(
+    `${shown} where ${ofAccount} order by a.created_at desc, a.id desc limit $4 offset $5`,
+    [accountId, agentId ?? null, status ?? null, limit, offset],
   );
   return rows;
 }
 
-/** Withdraws the questions that need no answer any more: all, or those of policies that ask no longer. */
-export async function cancelApprovals(
-  db: Queryable,
-  { transactionId, keptPolicyIds = [] }: { transactionId: string; keptPolicyIds?: readonly string[] },
-): Promise<void> {
-  await db.query(
-    `update approvals set status = 'cancelled', decided_at = now()
-     where transaction_id = $1 and status = 'pending' and policy_id <> all ($2::text[])`,
-    [transactionId, keptPolicyIds],
+export async function countApprovals(db: Queryable, { accountId, agentId, status }: ApprovalFilter): Promise<number> {
+  const { rows } = await db.query<{ count: number }>(
+    `select count(*)::int as count from approvals a where ${ofAccount}`,
+    [accountId, agentId ?? null, status ?? null],
   );
+  return rows[0]!.count;
+}
+
+/**
+ * Payments that wait although their question was answered, not just now and not long ago: the word about it got lost.
+ * Later on their own timer has looked.
+ */
+export async function answeredButWaiting(db: Queryable, { limit }: { limit: number }): Promise<string[]> {
+  const { rows } = await db.query<{ id: string }>(
+    `select distinct t.id from approvals a join transactions t on t.id = a.transaction_id
+     where a.decided_at between now() - interval '10 minutes' and now() - interval '2 seconds'
+       and t.status = 'pending' and t.status_detail = 'awaiting_approval'
+       and (a.status = 'rejected'
+         or not exists (select from approvals o where o.transaction_id = t.id and o.status = 'pending'))
+     limit $1`,
+    [limit],
+  );
+  return rows.map(({ id }) => id);
 }

@@ -1,13 +1,15 @@
 import { newId } from '../ids.ts';
 import type { Queryable } from './pool.ts';
 
-/** Adds an entry about what the service itself decided, in the database transaction of that decision. */
+/** Adds an entry about what was decided, in the database transaction of that decision. */
 export async function insertAudit(
   db: Queryable,
   entry: {
     accountId: string;
-    action: 'transaction.evaluated';
-    resourceType: 'transaction';
+    action: 'transaction.evaluated' | 'approval.approved' | 'approval.rejected';
+    /** Who did it; the service itself unless given. */
+    actor?: { type: 'approver' | 'system'; id: string };
+    resourceType: 'transaction' | 'approval';
     resourceId: string;
     agentId: string;
     result: 'success' | 'denied';
@@ -15,12 +17,15 @@ export async function insertAudit(
   },
 ): Promise<void> {
   await db.query(
-    `insert into audit_logs (id, account_id, action, actor_type, resource_type, resource_id, agent_id, result, metadata)
-     values ($1, $2, $3, 'system', $4, $5, $6, $7, $8)`,
+    `insert into audit_logs (id, account_id, action, actor_type, actor_id, resource_type, resource_id, agent_id, result,
+                             metadata)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
     [
       newId('aud'),
       entry.accountId,
       entry.action,
+      entry.actor?.type ?? 'system',
+      entry.actor?.id ?? null,
       entry.resourceType,
       entry.resourceId,
       entry.agentId,

@@ -2,7 +2,13 @@ import { newId } from '../ids.ts';
 import type { Queryable } from './pool.ts';
 
 /** Kinds of events that are written so far; decisions, section 8. */
-export type EventType = 'policy.violated' | 'approval.requested' | 'approval.expired' | 'agent.status_changed';
+export type EventType =
+  | 'policy.violated'
+  | 'approval.requested'
+  | 'approval.approved'
+  | 'approval.rejected'
+  | 'approval.expired'
+  | 'agent.status_changed';
 
 /** Notes what happened, in the database transaction of the change that it reports. */
 export async function insertEvent(

@@ -1,6 +1,6 @@
 import type { Asset } from '../chain/registry.ts';
+import type { ApprovalStatus } from '../domain/approval.ts';
 import type { Decision } from '../domain/policy/engine.ts';
-import type { ApprovalStatus } from './approvals.ts';
 import type { Queryable } from './pool.ts';
 
 export type TransactionStatus = 'pending' | 'confirmed' | 'failed';

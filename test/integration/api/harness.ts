@@ -60,7 +60,12 @@ export async function startTestApi({
     extraTokens: [{ chain: 'eip155:31337', symbol: 'USDC', decimals: 6, asset: usdc }],
   });
   const log = createLogger({ process: 'test', level: 'silent' });
-  const temporal = createTemporalGateway({ client: new Client({ connection }), decisionWaitMs, accountKeyWaitMs: 500 });
+  const temporal = createTemporalGateway({
+    client: new Client({ connection }),
+    decisionWaitMs,
+    accountKeyWaitMs: 500,
+    log,
+  });
   const app = createApp({ environment: 'sandbox', pool, temporal, registry, log });
   const server = await startServer({ app, host: '127.0.0.1', port: 0, log });
   return {

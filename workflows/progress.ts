@@ -1,0 +1,14 @@
+import type { PolicyDecision } from '../shared/temporal.ts';
+
+/** What the handlers of a payment's workflow share with its steps. */
+export interface Progress {
+  /** What the POST is answered with; set once the policies have decided, and again if the payment then fails. */
+  decision: PolicyDecision | undefined;
+  /** Whether the chain has said that the payment can be made. */
+  prepared: boolean;
+  chainHint: boolean;
+  slotHint: boolean;
+  answerHint: boolean;
+  /** Whether people are told by mail; payments that an earlier version has asked about are not. */
+  tellsPeople: boolean | undefined;
+}
