@@ -5,11 +5,13 @@ import { createAwaitApproval } from '../../../activities/await-approval.ts';
 import { createEvaluatePolicy } from '../../../activities/evaluate-policy.ts';
 import { createFail, createSettle } from '../../../activities/settle.ts';
 import type { PreparedTransfer } from '../../../shared/chain/adapter.ts';
+import { approvalsOfTransaction, moveApproval } from '../../../shared/db/approvals.ts';
 import { storeAttempt } from '../../../shared/db/attempts.ts';
 import { findMismatches } from '../../../shared/db/mismatches.ts';
 import { deletePolicy, insertPolicy, replaceRules } from '../../../shared/db/policies.ts';
 import { createPool, type Pool } from '../../../shared/db/pool.ts';
 import { findTransaction, getTransaction } from '../../../shared/db/transactions.ts';
+import { advanceApproval } from '../../../shared/domain/approval.ts';
 import type { PolicyType } from '../../../shared/domain/policy/engine.ts';
 import { newId } from '../../../shared/ids.ts';
 import { importReceiptKey } from '../../../shared/receipt.ts';
@@ -82,8 +84,27 @@ const needsPerson = (agent: TestAgent, threshold = '10', timeout_seconds = 3600)
   });
 const pay = (agent: TestAgent, amount: bigint) => insertTestPayment(pool, agent, { amountMinor: amount * unit });
 const row = async (id: string) => (await getTransaction(pool, { id }))!;
-const approve = (id: string) =>
-  pool.query(`update approvals set status = 'approved', decided_at = now() where transaction_id = $1`, [id]);
+/** What people decide, as the api stores it. */
+async function decide(
+  id: string,
+  {
+    decision = 'approved',
+    approver = 'a@example.com',
+    note = null,
+    threshold,
+  }: { decision?: 'approved' | 'rejected'; approver?: string; note?: string | null; threshold?: string } = {},
+) {
+  for (const seen of await approvalsOfTransaction(pool, { transactionId: id })) {
+    if (seen.status !== 'pending' || (threshold !== undefined && seen.threshold !== threshold)) continue;
+    const next = advanceApproval(seen, { kind: 'decide', approver, decision, note }, now);
+    if ('refusal' in next) throw new Error(next.refusal);
+    expect(await moveApproval(pool, { seen, ...next, now })).toBe(true);
+  }
+}
+const statuses = async (id: string) => {
+  const found = await approvalsOfTransaction(pool, { transactionId: id });
+  return found.map(({ status, approvers }) => `${status} ${approvers.join()}`).sort();
+};
 async function reservation(id: string) {
   const { rows } = await pool.query('select state, instant from reservations where transaction_id = $1', [id]);
   return rows[0] as { state: string; instant: Date } | undefined;
@@ -278,7 +299,7 @@ describe('a payment that needs a person', () => {
     expect(await awaitApproval(id)).toMatchObject({ outcome: 'waiting', leftMs: hourMs });
     expect([(await reservation(id))?.state, await countRows('holds', id)]).toEqual(['reserved', 2]);
     expect(await countRows('approvals', id)).toBe(1);
-    await approve(id);
+    await decide(id);
     expect(await awaitApproval(id)).toEqual({ outcome: 'go' });
     expect((await allot(id, prepared())).outcome).toBe('allotted');
   });
@@ -298,7 +319,7 @@ describe('a payment that needs a person', () => {
     await allot(id, prepared());
     const asked = now;
     now = new Date(asked.getTime() + 59_999);
-    expect(await awaitApproval(id)).toEqual({ outcome: 'waiting', leftMs: 1 });
+    expect(await awaitApproval(id)).toMatchObject({ outcome: 'waiting', leftMs: 1 });
     now = new Date(asked.getTime() + 60_000);
     expect(await awaitApproval(id)).toEqual({ outcome: 'expired' });
     expect(await awaitApproval(id)).toEqual({ outcome: 'ended' });
@@ -314,7 +335,7 @@ describe('a payment that needs a person', () => {
     await evaluatePolicy(id);
     await allot(id, prepared());
     await deletePolicy(pool, { id: policy, accountId: agent.accountId });
-    expect(await awaitApproval(id)).toEqual({ outcome: 'go' });
+    expect((await awaitApproval(id)).outcome).toBe('go');
     expect((await allot(id, prepared())).outcome).toBe('allotted');
     const { rows } = await pool.query('select status from approvals where transaction_id = $1', [id]);
     expect(rows).toEqual([{ status: 'cancelled' }]);
@@ -328,7 +349,7 @@ describe('a payment that needs a person', () => {
     await evaluatePolicy(id);
     await replaceRules(pool, { id: limits, accountId: agent.accountId, rules: { daily_limit: '5' } });
     expect((await awaitApproval(id)).outcome).toBe('waiting');
-    await approve(id);
+    await decide(id);
     expect((await allot(id, prepared())).outcome).toBe('denied');
     expect(await row(id)).toMatchObject({ failure_code: 'policy_violation' });
   });
@@ -349,10 +370,7 @@ describe('a payment that needs a person', () => {
     await needsPerson(agent, '5', 300);
     const id = await pay(agent, 11n);
     expect(await evaluatePolicy(id)).toMatchObject({ answerWithinMs: 300_000 });
-    await pool.query(
-      `update approvals set status = 'approved', decided_at = now() where transaction_id = $1 and threshold = '10'`,
-      [id],
-    );
+    await decide(id, { threshold: '10' });
     expect(await allot(id, prepared())).toEqual({ outcome: 'awaiting' });
     expect((await awaitApproval(id)).outcome).toBe('waiting');
   });
@@ -363,9 +381,124 @@ describe('a payment that needs a person', () => {
     const id = await pay(agent, 11n);
     await evaluatePolicy(id);
     await pool.query(`update agents set status = 'inactive' where id = $1`, [agent.agentId]);
-    await approve(id);
+    await decide(id);
     expect(await allot(id, prepared())).toEqual({ outcome: 'denied' });
     expect(await row(id)).toMatchObject({ failure_code: 'agent_inactive' });
+  });
+});
+
+describe('a payment that people have answered', () => {
+  async function asked({ approvers = ['a@example.com', 'b@example.com'], required_approvals = 1 } = {}) {
+    const agent = await insertTestAgent(pool);
+    const rules = { threshold: '10', approvers, timeout_seconds: 3600, required_approvals };
+    const policy = await addPolicy(agent, 'human_approval', rules);
+    const id = await pay(agent, 11n);
+    await evaluatePolicy(id);
+    await allot(id, prepared());
+    const change = (more: Partial<typeof rules>) =>
+      replaceRules(pool, { id: policy, accountId: agent.accountId, rules: { ...rules, ...more } });
+    return { agent, policy, id, change };
+  }
+
+  it('fails by one rejection, with who said so and why, and releases what it took', async () => {
+    const { id } = await asked({ required_approvals: 2 });
+    await decide(id);
+    await decide(id, { approver: 'b@example.com', decision: 'rejected', note: 'Not this supplier.' });
+    expect(await awaitApproval(id)).toEqual({ outcome: 'rejected' });
+    expect(await row(id)).toMatchObject({
+      failure_code: 'approval_rejected',
+      failure_message: 'b@example.com rejected the payment: Not this supplier.',
+    });
+    expect([(await reservation(id))?.state, await countRows('holds', id)]).toEqual(['released', 0]);
+    expect(await awaitApproval(id)).toEqual({ outcome: 'ended' });
+  });
+
+  it('fails at its turn when it was rejected before it came to waiting, and nobody is asked again', async () => {
+    const agent = await insertTestAgent(pool);
+    await needsPerson(agent);
+    const id = await pay(agent, 11n);
+    await evaluatePolicy(id);
+    await decide(id, { decision: 'rejected' });
+    expect(await allot(id, prepared())).toEqual({ outcome: 'denied' });
+    expect(await row(id)).toMatchObject({ failure_code: 'approval_rejected' });
+    expect(await countRows('approvals', id)).toBe(1);
+  });
+
+  it('stays rejected when the policy that asked is deleted', async () => {
+    const { id, policy, agent } = await asked();
+    await decide(id, { decision: 'rejected' });
+    await deletePolicy(pool, { id: policy, accountId: agent.accountId });
+    expect(await awaitApproval(id)).toEqual({ outcome: 'rejected' });
+  });
+
+  it('waits for as many as are required', async () => {
+    const { id } = await asked({ required_approvals: 2 });
+    await decide(id);
+    expect((await awaitApproval(id)).outcome).toBe('waiting');
+    expect(await allot(id, prepared())).toEqual({ outcome: 'awaiting' });
+    await decide(id, { approver: 'b@example.com' });
+    expect(await awaitApproval(id)).toEqual({ outcome: 'go' });
+    expect((await allot(id, prepared())).outcome).toBe('allotted');
+  });
+
+  it('is asked anew, and of the new people, when the policy names others while it waits', async () => {
+    const { id, change } = await asked();
+    await change({ approvers: ['c@example.com'] });
+    expect(await awaitApproval(id)).toEqual({ outcome: 'go', leftMs: hourMs });
+    expect(await allot(id, prepared())).toEqual({ outcome: 'awaiting' });
+    expect(await statuses(id)).toEqual(['cancelled a@example.com,b@example.com', 'pending c@example.com']);
+    expect((await awaitApproval(id)).outcome).toBe('waiting');
+    await decide(id, { approver: 'c@example.com' });
+    expect((await allot(id, prepared())).outcome).toBe('allotted');
+  });
+
+  it('is asked anew when the one who agreed was struck off before it was signed', async () => {
+    const { id, change } = await asked();
+    await decide(id);
+    await change({ approvers: ['b@example.com'] });
+    expect(await awaitApproval(id)).toEqual({ outcome: 'go' });
+    expect(await allot(id, prepared())).toEqual({ outcome: 'awaiting' });
+    expect(await statuses(id)).toEqual(['cancelled a@example.com,b@example.com', 'pending b@example.com']);
+  });
+
+  it('keeps the answer when the one who gave it is still named, and needs no other', async () => {
+    const { id, change } = await asked();
+    await decide(id);
+    await change({ approvers: ['a@example.com', 'c@example.com'], threshold: '5' });
+    expect((await allot(id, prepared())).outcome).toBe('allotted');
+  });
+
+  it('is asked anew when more people are required than have agreed', async () => {
+    const { id, change } = await asked();
+    await decide(id);
+    await change({ required_approvals: 2 });
+    expect(await allot(id, prepared())).toEqual({ outcome: 'awaiting' });
+  });
+
+  it('goes on without an answer when the threshold is raised above it', async () => {
+    const { id, change } = await asked();
+    await change({ threshold: '11' });
+    expect((await awaitApproval(id)).outcome).toBe('go');
+    expect((await allot(id, prepared())).outcome).toBe('allotted');
+    expect(await statuses(id)).toEqual(['cancelled a@example.com,b@example.com']);
+  });
+
+  it('tells each change once, with the question as it is then', async () => {
+    const agent = await insertTestAgent(pool);
+    await needsPerson(agent, '10', 60);
+    const id = await pay(agent, 11n);
+    await evaluatePolicy(id);
+    await allot(id, prepared());
+    now = new Date(now.getTime() + 60_000);
+    await awaitApproval(id);
+    now = new Date();
+    const { rows } = await pool.query('select type, data from events where agent_id = $1 order by created_at, id', [
+      agent.agentId,
+    ]);
+    expect(rows).toMatchObject([
+      { type: 'approval.requested', data: { status: 'pending', amount: '11', token: 'USDC', transaction_id: id } },
+      { type: 'approval.expired', data: { status: 'expired', amount: '11', approvers: ['a@example.com'] } },
+    ]);
   });
 });
 
