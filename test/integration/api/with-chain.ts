@@ -20,6 +20,8 @@ export const deadChain = 'eip155:84532';
 export interface ApiWithChain {
   readonly api: TestApi;
   readonly local: TestChain;
+  readonly temporal: Client;
+  readonly temporalAddress: string;
   /** Has nobody left who reaches the chains. */
   stopChainWorker(): Promise<void>;
   stop(): Promise<void>;
@@ -68,6 +70,8 @@ export async function startApiWithChain(): Promise<ApiWithChain> {
   return {
     api,
     local,
+    temporal: new Client({ connection: clientConnection }),
+    temporalAddress: address,
     stopChainWorker,
     async stop() {
       walletWorker.shutdown();

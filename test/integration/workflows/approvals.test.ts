@@ -1,0 +1,250 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import type { Address } from 'viem';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { decideApprovals } from '../../../api/operations/decide-approval.ts';
+import { createTemporalGateway, type TemporalGateway } from '../../../api/temporal-gateway.ts';
+import { approvalsOfTransaction } from '../../../shared/db/approvals.ts';
+import { getTransaction } from '../../../shared/db/transactions.ts';
+import { createLogger } from '../../../shared/log.ts';
+import { approvalMailWorkflowId, queues, workflowNames } from '../../../shared/temporal.ts';
+import { eventually } from '../../support/client.ts';
+import { createAgent, payment, type TestAccount } from '../api/harness.ts';
+import { type ApiWithChain, startApiWithChain } from '../api/with-chain.ts';
+
+const run = promisify(execFile);
+const waiting = 'ApprovalDeadline IS NOT NULL AND ExecutionStatus = "Running"';
+
+/** No signer runs here: a payment that goes on ends up waiting for two of them. */
+describe('a payment that waits for a person', () => {
+  let world: ApiWithChain;
+  let account: TestAccount;
+  beforeAll(async () => {
+    world = await startApiWithChain();
+    account = await world.api.account();
+  });
+  afterAll(() => world?.stop());
+
+  /** A payment that waits, with the people told or about to be. */
+  async function ask(rules: Record<string, unknown> = {}) {
+    const agent = await createAgent(account);
+    await world.local.fund(agent.address as Address);
+    const made = await account.call('POST', '/api/v1/policies', {
+      agent_id: agent.id,
+      type: 'human_approval',
+      rules: { threshold: '10', approvers: ['a@example.com', 'b@example.com'], ...rules },
+    });
+    expect(made.status).toBe(200);
+    const { status, body } = await account.call('POST', '/api/v1/transactions', payment(agent.id));
+    expect([status, body.status, body.approval?.status]).toEqual([200, 'pending', 'pending']);
+    await eventually(
+      () => describeMail(body.approval.id),
+      (found) => found !== undefined,
+      { timeoutMs: 10_000 },
+    );
+    return { id: body.id as string, approvalId: body.approval.id as string, agentId: agent.id, policyId: made.body.id };
+  }
+  const describeMail = (approvalId: string) =>
+    world.temporal.workflow
+      .getHandle(approvalMailWorkflowId(approvalId))
+      .describe()
+      .catch(() => undefined);
+
+  const gateway = () =>
+    createTemporalGateway({
+      client: world.temporal,
+      decisionWaitMs: 1_000,
+      log: createLogger({ process: 'test', level: 'silent' }),
+    });
+  /** As the api decides; `word` is how the workflow hears of it. */
+  async function decide(
+    { id, agentId }: { id: string; agentId: string },
+    {
+      approver = 'a@example.com',
+      decision = 'approved' as 'approved' | 'rejected',
+      word = gateway().tellAnswer,
+    }: { approver?: string; decision?: 'approved' | 'rejected'; word?: TemporalGateway['tellAnswer'] } = {},
+  ) {
+    const open = (await approvalsOfTransaction(world.api.pool, { transactionId: id })).find(
+      ({ status }) => status === 'pending',
+    );
+    const answer = { approvalId: open!.id, agentId, approver, decision, note: null };
+    const deps = { pool: world.api.pool, tellAnswer: word };
+    const result = await decideApprovals(deps, { answers: [answer], door: { via: 'bearer' } });
+    if ('refusal' in result) throw new Error(result.refusal);
+  }
+  const nobody = async () => {};
+
+  async function reach(id: string, detail: string, timeoutMs: number): Promise<number> {
+    const from = performance.now();
+    await eventually(
+      () => getTransaction(world.api.pool, { id }),
+      (row) => row?.status_detail === detail,
+      { timeoutMs },
+    );
+    return performance.now() - from;
+  }
+  const history = async (id: string) => (await world.temporal.workflow.getHandle(id).fetchHistory()).events ?? [];
+  const failureOf = async (id: string) => {
+    const row = await getTransaction(world.api.pool, { id });
+    return row?.failure_code;
+  };
+
+  it('goes on within a second after the decision', async () => {
+    const asked = await ask();
+    await decide(asked);
+    expect(await reach(asked.id, 'signing', 5_000)).toBeLessThan(1_000);
+  });
+
+  it('fails within a second after a rejection, also when others have agreed', async () => {
+    const asked = await ask({ required_approvals: 2 });
+    await decide(asked);
+    await decide(asked, { approver: 'b@example.com', decision: 'rejected' });
+    expect(await reach(asked.id, 'failed', 5_000)).toBeLessThan(1_000);
+    expect(await failureOf(asked.id)).toBe('approval_rejected');
+  });
+
+  it('is found by the saved query while it waits, with its deadline, and not afterwards', async () => {
+    const asked = await ask({ timeout_seconds: 600 });
+    const find = async () => {
+      for await (const found of world.temporal.workflow.list({ query: waiting }))
+        if (found.workflowId === asked.id) return found;
+      return undefined;
+    };
+    const found = await eventually(find, (one) => one !== undefined, { timeoutMs: 10_000 });
+    const [question] = await approvalsOfTransaction(world.api.pool, { transactionId: asked.id });
+    expect(found?.searchAttributes.ApprovalDeadline).toEqual([question?.expires_at]);
+    await decide(asked);
+    await reach(asked.id, 'signing', 5_000);
+    await eventually(find, (one) => one === undefined, { timeoutMs: 10_000 });
+  });
+
+  it('does not go on by signals sent by hand through the command line', async () => {
+    const asked = await ask();
+    const looks = async () => {
+      const events = await history(asked.id);
+      return events.filter(({ markerRecordedEventAttributes: marker }) => marker?.markerName === 'core_local_activity')
+        .length;
+    };
+    for (const name of ['approve', 'reject']) {
+      const before = await looks();
+      const args = [
+        'workflow',
+        'signal',
+        '--workflow-id',
+        asked.id,
+        '--name',
+        name,
+        '--input',
+        '{"status":"approved"}',
+      ];
+      await run(inject('stack').temporalBinary, [...args, '--address', world.temporalAddress]);
+      // It has looked into the database, and found nothing there.
+      await eventually(looks, (count) => count > before, { timeoutMs: 10_000 });
+    }
+    const row = await getTransaction(world.api.pool, { id: asked.id });
+    expect(row).toMatchObject({ status: 'pending', status_detail: 'awaiting_approval', nonce: null });
+    const [question] = await approvalsOfTransaction(world.api.pool, { transactionId: asked.id });
+    expect(question).toMatchObject({ status: 'pending', decisions: [] });
+  });
+
+  it('finds a decision of which it never heard, by its own timer', async () => {
+    const asked = await ask();
+    await decide(asked, { word: nobody });
+    await reach(asked.id, 'signing', 10_000);
+  });
+
+  it('F28 is told again by the reconcile schedule when it had stopped looking often', async () => {
+    const asked = await ask();
+    // Each look that finds nothing doubles the time to the next.
+    const quietFor = async () => {
+      const timers = (await history(asked.id)).map(({ timerStartedEventAttributes: timer }) => timer);
+      return Number(timers.findLast((timer) => timer)?.startToFireTimeout?.seconds ?? 0);
+    };
+    await eventually(quietFor, (seconds) => seconds >= 8, { timeoutMs: 40_000 });
+    await decide(asked, { word: nobody });
+    const remind = () =>
+      world.temporal.workflow.execute(workflowNames.reconcile, {
+        taskQueue: queues.wallet,
+        workflowId: `reconcile-${asked.id}-${Date.now()}`,
+      });
+    const result = await eventually(remind, ({ reminded }: { reminded: number }) => reminded > 0, {
+      timeoutMs: 10_000,
+    });
+    expect(result.reminded).toBe(1);
+    expect(await reach(asked.id, 'signing', 5_000)).toBeLessThan(1_000);
+    expect((await remind()).reminded).toBe(0);
+  });
+
+  it('is denied after the approval when a policy forbids it by then', async () => {
+    const asked = await ask();
+    // The next hours are all closed but the one that has just passed.
+    const hour = (new Date().getUTCHours() + 22) % 24;
+    await account.call('POST', '/api/v1/policies', {
+      agent_id: asked.agentId,
+      type: 'schedule',
+      rules: { timezone: 'UTC', allowed_hours: { start: hour, end: hour + 1 } },
+    });
+    await decide(asked);
+    await reach(asked.id, 'failed', 5_000);
+    expect(await failureOf(asked.id)).toBe('policy_violation');
+  });
+
+  it('is denied after the approval when its agent was deactivated while it waited', async () => {
+    const asked = await ask();
+    await account.call('PUT', `/api/v1/agents/${asked.agentId}/status`, { status: 'inactive' });
+    await decide(asked);
+    await reach(asked.id, 'failed', 5_000);
+    expect(await failureOf(asked.id)).toBe('agent_inactive');
+  });
+
+  it('asks the people whom the policy names by then when it was changed, by a mail of its own', async () => {
+    const asked = await ask();
+    const rules = { threshold: '10', approvers: ['c@example.com'] };
+    await account.call('PUT', `/api/v1/policies/${asked.policyId}`, { rules });
+    // The agreement of one who was struck off is worth nothing.
+    await decide(asked);
+    const questions = await eventually(
+      () => approvalsOfTransaction(world.api.pool, { transactionId: asked.id }),
+      (found) => found.length === 2,
+      { timeoutMs: 10_000 },
+    );
+    const anew = questions.find(({ status }) => status === 'pending');
+    expect(anew?.approvers).toEqual(['c@example.com']);
+    await eventually(
+      () => describeMail(anew!.id),
+      (found) => found !== undefined,
+      { timeoutMs: 10_000 },
+    );
+    await decide(asked, { approver: 'c@example.com' });
+    await reach(asked.id, 'signing', 5_000);
+  });
+
+  it('is not held up by mails that nobody sends', async () => {
+    const asked = await ask();
+    await eventually(
+      () => describeMail(asked.approvalId),
+      (found) => found?.raw.pendingActivities?.length === 2,
+      { timeoutMs: 10_000 },
+    );
+    await decide(asked);
+    await reach(asked.id, 'signing', 5_000);
+    expect((await describeMail(asked.approvalId))?.status.name).toBe('RUNNING');
+  });
+
+  it('asks once, also when its workflow was terminated by hand and started again', async () => {
+    const asked = await ask();
+    await world.temporal.workflow.getHandle(asked.id).terminate('by an operator');
+    await world.api.pool.query(
+      `update transactions set created_at = now() - interval '1 minute', reconciled_at = null where id = $1`,
+      [asked.id],
+    );
+    await world.temporal.workflow.execute(workflowNames.reconcile, {
+      taskQueue: queues.wallet,
+      workflowId: `reconcile-${asked.id}`,
+    });
+    await decide(asked);
+    await reach(asked.id, 'signing', 10_000);
+    expect(await approvalsOfTransaction(world.api.pool, { transactionId: asked.id })).toHaveLength(1);
+  });
+});
