@@ -1,17 +1,16 @@
 import express, { type Express } from 'express';
 import helmet from 'helmet';
-import type { Environment } from '../shared/api-key.ts';
 import type { Registry } from '../shared/chain/registry.ts';
-import type { Pool } from '../shared/db/pool.ts';
 import { PurserError } from '../shared/errors.ts';
 import type { Logger } from '../shared/log.ts';
 import { accessLog } from './middleware/access-log.ts';
 import { answerError } from './middleware/answer-error.ts';
-import { createAuthenticate } from './middleware/authenticate.ts';
+import { type AuthenticateDependencies, createAuthenticate } from './middleware/authenticate.ts';
 import { createRequestId } from './middleware/request-id.ts';
 import { createOpenApiDocument } from './openapi.ts';
 import type { Fund } from './operations/fund-wallet.ts';
 import { createAgentEndpoints } from './routes/agents.ts';
+import { createApprovalEndpoints } from './routes/approvals.ts';
 import { createDocsRouter } from './routes/docs.ts';
 import { createHealthRouter } from './routes/health.ts';
 import { createPolicyEndpoints } from './routes/policies.ts';
@@ -23,9 +22,7 @@ import type { TemporalGateway } from './temporal-gateway.ts';
 /** Version of the interface, not of the program. */
 const interfaceVersion = '1.0.0';
 
-export interface AppDependencies {
-  readonly environment: Environment;
-  readonly pool: Pool;
+export interface AppDependencies extends AuthenticateDependencies {
   readonly temporal: TemporalGateway;
   readonly registry: Registry;
   readonly log: Logger;
@@ -35,10 +32,11 @@ export interface AppDependencies {
 
 /** The HTTP edge, complete but for the socket that it listens on. */
 export function createApp(deps: AppDependencies): Express {
-  const { pool, temporal, environment, log } = deps;
+  const { pool, temporal, log } = deps;
   const endpoints = [
     ...createAgentEndpoints(deps),
     ...createTransactionEndpoints(deps),
+    ...createApprovalEndpoints(deps),
     ...createPolicyEndpoints(deps),
     ...createTemplateEndpoints(deps),
   ];
@@ -54,7 +52,7 @@ export function createApp(deps: AppDependencies): Express {
     response.setHeader('Cache-Control', 'no-store');
     next();
   });
-  app.use('/api/v1', createAuthenticate({ pool, environment }), createResourceRouter({ endpoints }));
+  app.use('/api/v1', createAuthenticate(deps), createResourceRouter({ endpoints }));
   app.use((request) => {
     throw new PurserError('resource_not_found', `There is nothing at ${request.path}. The reference is at /docs.`);
   });

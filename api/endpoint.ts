@@ -31,11 +31,18 @@ export interface EndpointSpec<Found, Query extends z.ZodType, Body extends z.Zod
   readonly answer: z.ZodType;
   /** Codes beyond those that every endpoint may answer with. */
   readonly errors: readonly ErrorCode[];
+  /** Set where an API key alone is refused with 403: the sentence that says so. The caller is then a person. */
+  readonly personOnly?: string;
   readonly query?: Query;
   readonly body?: Body;
+  /** Whether no body at all is the same as an empty object. */
+  readonly bodyOptional?: boolean;
   /** The body's schema where it depends on what the path names; `body` is then its reference. */
   readonly bodyFor?: (found: Found) => Body;
-  /** Looks up what the path names; undefined is answered with 404 before the input is looked at. */
+  /**
+   * Looks up what the path names; undefined is answered with 404 before the input is looked at.
+   * @throws PurserError 403 where it is not the caller's business
+   */
   readonly find?: (call: { caller: Caller; id: string }) => Promise<Found | undefined>;
   readonly handle: (call: Call<Found, z.output<Query>, z.output<Body>>) => Promise<unknown>;
 }
@@ -44,7 +51,16 @@ export interface EndpointSpec<Found, Query extends z.ZodType, Body extends z.Zod
 export interface Endpoint
   extends Pick<
     EndpointSpec<unknown, z.ZodType, z.ZodType>,
-    'method' | 'path' | 'operationId' | 'tag' | 'summary' | 'description' | 'answer' | 'errors'
+    | 'method'
+    | 'path'
+    | 'operationId'
+    | 'tag'
+    | 'summary'
+    | 'description'
+    | 'answer'
+    | 'errors'
+    | 'personOnly'
+    | 'bodyOptional'
   > {
   readonly query: z.ZodType;
   readonly body: z.ZodType | undefined;
@@ -53,7 +69,10 @@ export interface Endpoint
 
 const noQuery = z.strictObject({});
 
-/** Order of refusals: what the path names (404), then the query, then the body (400). Credentials were checked before. */
+/**
+ * Order of refusals: whoever may not ask (403), what the path names (404), then the query, then the body (400).
+ * Credentials were checked before.
+ */
 export function defineEndpoint<
   Found = undefined,
   Query extends z.ZodType = typeof noQuery,
@@ -67,10 +86,16 @@ export function defineEndpoint<
     body: spec.body,
     async serve(request, response) {
       const { caller, log } = response.locals as { caller: Caller; log: Logger };
+      if (spec.personOnly !== undefined && !caller.user)
+        throw new PurserError('insufficient_permissions', spec.personOnly);
       const found = find ? await findOrRefuse(find, { caller, id: String(request.params.id) }) : undefined;
       const parameters = validate(query, readQuery(request)) as z.output<Query>;
       const schema = bodyFor?.(found as Found) ?? spec.body;
-      const body = (schema ? validate(schema, await readJson(request, response)) : undefined) as z.output<Body>;
+      const body = (
+        schema
+          ? validate(schema, await readJson(request, response, { isOptional: spec.bodyOptional ?? false }))
+          : undefined
+      ) as z.output<Body>;
       response.json(await handle({ caller, found: found as Found, query: parameters, body, log }));
     },
   };

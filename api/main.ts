@@ -1,10 +1,12 @@
 import { Client, Connection } from '@temporalio/client';
+import { createTokenVerifier } from '../shared/access-token.ts';
 import { createRegistry } from '../shared/chain/registry.ts';
 import { type ApiConfig, apiConfig, ConfigError } from '../shared/config.ts';
 import { createPool } from '../shared/db/pool.ts';
 import { createLogger } from '../shared/log.ts';
 import { createApp } from './app.ts';
 import { createFundWallet } from './operations/fund-wallet.ts';
+import { readTokenKeys } from './read-token-keys.ts';
 import { startServer } from './server.ts';
 import { createTemporalGateway } from './temporal-gateway.ts';
 
@@ -20,6 +22,8 @@ async function main(config: ApiConfig): Promise<void> {
     log,
   });
   const app = createApp({
+    verifyToken:
+      config.tokenKeysFile === undefined ? undefined : createTokenVerifier(readTokenKeys(config.tokenKeysFile)),
     environment: config.environment,
     pool,
     temporal,

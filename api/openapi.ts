@@ -23,10 +23,11 @@ const commonErrors = [
 
 const statusDescriptions: Readonly<Record<number, string>> = {
   400: 'The request cannot be carried out as it is. `message` and `param` say what to change.',
-  401: 'The API key is missing, not valid, deleted, or of the other environment.',
-  403: 'The key may not do this.',
+  401: 'The API key or the token is missing, not valid, expired, deleted, or of the other environment.',
+  403: 'Whoever asks may not do this.',
   404: 'There is no such thing in this account; the same answer for what belongs to another account.',
   405: 'The path does not have this method. `Allow` lists those it has.',
+  409: 'It was decided before. `details` says how it stands.',
   429: 'Too many requests. Wait the seconds of `Retry-After`.',
   500: 'A fault of ours. Tell the operator the `request_id`.',
   503: 'Something that we depend on is down. Wait the seconds of `Retry-After`.',
@@ -41,10 +42,13 @@ const exampleMessages: Readonly<Record<ErrorCode, string>> = {
   invalid_token: 'token "WETH" is not known on eip155:31337. Known are: ETH, USDC.',
   invalid_address: 'to_address has a wrong checksum (EIP-55): a digit is mistyped. Copy it again.',
   invalid_amount: 'amount has more fraction digits than USDC has (6). Nothing is rounded.',
-  authentication_failed: 'Send an API key in the header X-API-Key.',
-  insufficient_permissions: 'This key may not do that.',
+  approval_timeout: 'Approval apr_01kahvd1r0fv2t5c7m4y2q8s3z expired at 2026-03-01T13:00:00.000Z.',
+  authentication_failed: 'Send an API key in the header X-API-Key, or an access token as Authorization: Bearer.',
+  insufficient_permissions: 'carol@example.com is not asked to approve apr_01kahvd1r0fv2t5c7m4y2q8s3z.',
   resource_not_found: 'There is no "agent_01kahvd1r0fv2t5c7m4y2q8s3z" in this account.',
   method_not_allowed: 'This path has GET, HEAD, POST only.',
+  approval_already_decided:
+    'Approval apr_01kahvd1r0fv2t5c7m4y2q8s3z is rejected already: by ops@example.com at 2026-03-01T12:30:00.000Z.',
   rate_limit_exceeded: 'Too many requests. Retry after 12 seconds.',
   server_error: 'Something failed on our side. Tell the operator the request_id.',
   service_unavailable:
@@ -64,6 +68,12 @@ const denial = {
   resets_at: null,
 };
 
+const question = {
+  approval_id: 'apr_01kahvd1r0fv2t5c7m4y2q8s3z',
+  transaction_id: denial.transaction_id,
+  expires_at: '2026-03-01T13:00:00.000Z',
+};
+
 const exampleFacts: Partial<Record<ErrorCode, { param?: string; details?: Record<string, unknown> }>> = {
   invalid_request: { param: 'agent_name' },
   policy_violation: { details: { ...denial, violations: [denial] } },
@@ -73,6 +83,15 @@ const exampleFacts: Partial<Record<ErrorCode, { param?: string; details?: Record
   invalid_token: { param: 'token' },
   invalid_address: { param: 'to_address' },
   invalid_amount: { param: 'amount' },
+  approval_timeout: { details: { ...question, status: 'expired', decisions: [], decided_at: null } },
+  approval_already_decided: {
+    details: {
+      ...question,
+      status: 'rejected',
+      decisions: [{ approver: 'ops@example.com', decision: 'rejected', decided_at: '2026-03-01T12:30:00.000Z' }],
+      decided_at: '2026-03-01T12:30:00.000Z',
+    },
+  },
 };
 
 const requestId = z.string().meta({
@@ -86,6 +105,10 @@ const retryAfter = z
     header: { id: 'Retry-After' },
     description: 'Whole seconds after which to repeat.',
   });
+const authenticateHeader = z.string().meta({
+  header: { id: 'WWW-Authenticate' },
+  description: 'What is accepted, and for a token what is wrong with it (RFC 6750).',
+});
 const allow = z.string().meta({ header: { id: 'Allow' }, description: 'Methods that the path has.' });
 
 /** The reference of everything that is mounted, made from the very schemas that validate. */
@@ -104,10 +127,11 @@ export function createOpenApiDocument({ endpoints, version }: { endpoints: reado
         'Wallets for AI agents that can pay, safely. Amounts are decimal strings and are never rounded; timestamps are UTC with milliseconds; identifiers are opaque. Members and query parameters that are not listed here are refused. Every error is the same object: `code` for programs, `message` for people, `param` for the member at fault.',
     },
     servers: [{ url: '/', description: 'This installation' }],
-    security: [{ apiKey: [] }],
+    security: [{ apiKey: [] }, { accessToken: [] }],
     tags: [
       { name: 'Agents', description: 'An agent has one wallet.' },
       { name: 'Transactions', description: 'Payments out of an agent’s wallet.' },
+      { name: 'Approvals', description: 'Questions to people: payments that wait until somebody agrees.' },
       { name: 'Policies', description: 'What an agent may send.' },
       { name: 'Policy templates', description: 'Sets of policies to copy to agents.' },
     ],
@@ -119,6 +143,13 @@ export function createOpenApiDocument({ endpoints, version }: { endpoints: reado
           in: 'header',
           name: 'X-API-Key',
           description: 'A key of this environment: `purser_test_…` in sandbox, `purser_live_…` in production.',
+        },
+        accessToken: {
+          type: 'http',
+          scheme: 'bearer',
+          bearerFormat: 'JWT',
+          description:
+            'An access token of a person who is signed in. An API key beside it must be of the same account.',
         },
       },
     },
@@ -133,6 +164,7 @@ function leaveAnswersOpen({ jsonSchema, io }: ZodOpenApiOverrideContext): void {
 
 function operation(endpoint: Endpoint): ZodOpenApiOperationObject {
   const { operationId, tag, summary, description, query, body, answer } = endpoint;
+  const isBodyRequired = !endpoint.bodyOptional;
   const path = endpoint.path.includes('{id}')
     ? { path: z.object({ id: z.string().meta({ description: 'Identifier.' }) }) }
     : {};
@@ -141,8 +173,9 @@ function operation(endpoint: Endpoint): ZodOpenApiOperationObject {
     tags: [tag],
     summary,
     description,
+    ...(endpoint.personOnly !== undefined && { security: [{ accessToken: [] }] }),
     requestParams: { ...path, query: query as z.ZodObject },
-    ...(body && { requestBody: { required: true, content: { 'application/json': { schema: body } } } }),
+    ...(body && { requestBody: { required: isBodyRequired, content: { 'application/json': { schema: body } } } }),
     responses: {
       200: {
         description: 'Done.',
@@ -164,6 +197,7 @@ function errorResponses(codes: readonly ErrorCode[]): ZodOpenApiResponsesObject 
         headers: z.object({
           'X-Request-Id': requestId,
           ...((status === 429 || status === 503) && { 'Retry-After': retryAfter }),
+          ...(status === 401 && { 'WWW-Authenticate': authenticateHeader }),
           ...(status === 405 && { Allow: allow }),
         }),
         content: {

@@ -12,10 +12,16 @@ const readRaw = raw({ type: () => true, limit: maxBodyBytes, inflate: false });
 
 /**
  * Reads a request's body as JSON, strictly: one meaning for every reader, or 400.
+ * @param isOptional whether no body is an empty object
  * @throws PurserError 400 for a wrong content type, size, encoding or syntax, and for a member given twice with different values
  */
-export async function readJson(request: Request, response: Response): Promise<unknown> {
+export async function readJson(
+  request: Request,
+  response: Response,
+  { isOptional = false }: { isOptional?: boolean } = {},
+): Promise<unknown> {
   const bytes = await readBytes(request, response);
+  if (bytes.length === 0 && isOptional) return {};
   if (bytes.length === 0) throw refused('The body is empty. Send a JSON object.');
   // Answered only now: a refusal must not leave unread bytes on a connection that is kept.
   requireJsonType(request);

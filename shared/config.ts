@@ -56,6 +56,7 @@ const api = common
     PURSER_PORT: port.default(8080),
     PURSER_DECISION_WAIT_MS: z.coerce.number().int().min(50).max(30_000).default(2_000),
     PURSER_FAUCET_URL: z.url().optional(),
+    PURSER_DEV_TOKEN_KEYS_FILE: z.string().min(1).optional(),
   });
 
 const queueNames = ['wallet', 'wallet-signing', 'wallet-chain'] as const;
@@ -165,6 +166,10 @@ export function apiConfig(env: Env) {
   const parsed = read(api, env);
   if (parsed.PURSER_ENV === 'production' && parsed.PURSER_FAUCET_URL)
     throw new ConfigError(['PURSER_FAUCET_URL is for local chains: it is refused in production.']);
+  if (parsed.PURSER_ENV === 'production' && parsed.PURSER_DEV_TOKEN_KEYS_FILE)
+    throw new ConfigError([
+      'PURSER_DEV_TOKEN_KEYS_FILE is for trying out: its issuer signs in anybody, so it is refused in production.',
+    ]);
   return {
     environment: parsed.PURSER_ENV,
     logLevel: parsed.PURSER_LOG_LEVEL,
@@ -172,6 +177,8 @@ export function apiConfig(env: Env) {
     port: parsed.PURSER_PORT,
     decisionWaitMs: parsed.PURSER_DECISION_WAIT_MS,
     faucetUrl: parsed.PURSER_FAUCET_URL,
+    /** JWKS file (RFC 7517) of the issuer whose access tokens are taken; without it none is. */
+    tokenKeysFile: parsed.PURSER_DEV_TOKEN_KEYS_FILE,
     database: { url: parsed.DATABASE_URL, max: parsed.PURSER_DATABASE_POOL },
     temporal: temporal(parsed),
     registry: registryOptions(env, parsed),
@@ -179,11 +186,25 @@ export function apiConfig(env: Env) {
 }
 export type ApiConfig = ReturnType<typeof apiConfig>;
 
+const admin = common.extend({
+  DATABASE_URL: database.shape.DATABASE_URL,
+  TEMPORAL_ADDRESS: common.shape.TEMPORAL_ADDRESS.optional(),
+  PURSER_OPERATOR_APPROVALS: z.enum(['on', 'off']).optional(),
+});
+
 /** What an operator's command is told. @throws ConfigError */
 export function adminConfig(env: Env) {
-  const parsed = read(common.pick({ PURSER_ENV: true }).extend(database.shape), env);
-  return { environment: parsed.PURSER_ENV, database: { url: parsed.DATABASE_URL, max: 1 } };
+  const { TEMPORAL_ADDRESS, ...parsed } = read(admin, env);
+  return {
+    environment: parsed.PURSER_ENV,
+    database: { url: parsed.DATABASE_URL, max: 1 },
+    /** Without it, payments find by themselves that they were decided. */
+    temporal: TEMPORAL_ADDRESS === undefined ? undefined : temporal({ ...parsed, TEMPORAL_ADDRESS }),
+    /** Whether an operator may decide for an approver. */
+    operatorApprovals: parsed.PURSER_OPERATOR_APPROVALS ?? (parsed.PURSER_ENV === 'production' ? 'off' : 'on'),
+  };
 }
+export type AdminConfig = ReturnType<typeof adminConfig>;
 
 /** What a worker process is told; each queue requires what it alone needs. @throws ConfigError */
 export function workerConfig(env: Env) {
