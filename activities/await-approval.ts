@@ -1,8 +1,9 @@
-import { approvalsOfTransaction, moveApproval } from '../shared/db/approvals.ts';
+import { type ApprovalRow, approvalsOfTransaction, moveApproval } from '../shared/db/approvals.ts';
 import type { Clock } from '../shared/db/clock.ts';
 import { inTransaction, type Pool, type Queryable } from '../shared/db/pool.ts';
 import { type TransactionRow, takeLongestWaiting } from '../shared/db/transactions.ts';
-import { advanceApproval, stillAsks } from '../shared/domain/approval.ts';
+import { advanceApproval, isAgreed, stillAsks } from '../shared/domain/approval.ts';
+import type { ApprovalDemand } from '../shared/domain/policy/types.ts';
 import { endUnsent, findRejection, lockAgentAndTransaction } from './end-payment.ts';
 import { judge, noteApproval } from './evaluate-policy.ts';
 
@@ -41,18 +42,13 @@ export function createAwaitApproval({ pool, clock }: { pool: Pool; clock: Clock 
         const message = `Nobody approved the payment until ${expiredAt.toISOString()}.`;
         return end(db, row, { outcome: 'expired', failure: { code: 'approval_timeout', message } });
       }
-      const pending = (await approvalsOfTransaction(db, { transactionId })).filter(
-        ({ status }) => status === 'pending',
-      );
+      const questions = await approvalsOfTransaction(db, { transactionId });
+      const pending = questions.filter(({ status }) => status === 'pending');
       const { demands } = await judge(db, row, now);
-      // A policy that was removed or asks others meanwhile; what else has changed is for the second evaluation.
-      const isCurrent = pending.every((question) =>
-        demands.some((demand) => demand.policy_id === question.policy_id && stillAsks(question, demand)),
-      );
       if (pending.length === 0) return { outcome: 'go' };
       const deadline = pending[0]!.expires_at;
       const leftMs = Math.max(1, deadline.getTime() - now.getTime());
-      if (!isCurrent) return { outcome: 'go', leftMs };
+      if (!areCurrent(questions, demands)) return { outcome: 'go', leftMs };
       return {
         outcome: 'waiting',
         leftMs,
@@ -61,6 +57,19 @@ export function createAwaitApproval({ pool, clock }: { pool: Pool; clock: Clock 
       };
     });
   };
+}
+
+/**
+ * Whether the policies want the questions asked that are open, and no others: one may have been added, removed or
+ * changed meanwhile. What else has changed is for the second evaluation.
+ */
+function areCurrent(questions: readonly ApprovalRow[], demands: readonly ApprovalDemand[]): boolean {
+  const asks = (question: ApprovalRow, demand: ApprovalDemand) =>
+    question.policy_id === demand.policy_id &&
+    (isAgreed(question, demand) || (question.status === 'pending' && stillAsks(question, demand)));
+  const isWanted = (question: ApprovalRow) => demands.some((demand) => asks(question, demand));
+  const isAsked = (demand: ApprovalDemand) => questions.some((question) => asks(question, demand));
+  return questions.filter(({ status }) => status === 'pending').every(isWanted) && demands.every(isAsked);
 }
 
 /** Ends what nobody decided in time. @returns when the time of the first such question was over */

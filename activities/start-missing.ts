@@ -1,5 +1,5 @@
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
-import { answeredButWaiting } from '../shared/db/approvals.ts';
+import { takeReminders } from '../shared/db/approvals.ts';
 import type { Pool } from '../shared/db/pool.ts';
 import { takeUnvisited } from '../shared/db/transactions.ts';
 import type { Logger } from '../shared/log.ts';
@@ -15,13 +15,14 @@ export interface StartMissingResult {
   readonly visited: number;
   /** Of those, the ones that had none and have one now. */
   readonly started: number;
-  /** Payments whose question was answered and whose workflow had not heard of it; they have been told again. */
+  /** Payments that still waited after their question was answered or its policy was changed; they look again. */
   readonly reminded: number;
 }
 
 /**
  * Starts the workflow of every pending payment that has none: the api died between storing and starting, Temporal was
- * away, or somebody terminated it. A running workflow is left alone, unless it waits for an answer that was given.
+ * away, or somebody terminated it. A running workflow is left alone, unless it waits for
+ * what has happened already.
  */
 export function createStartMissing({ pool, client, logger }: { pool: Pool; client: Client; logger: Logger }) {
   return function startMissing(): Promise<StartMissingResult> {
@@ -46,13 +47,13 @@ export function createStartMissing({ pool, client, logger }: { pool: Pool; clien
     return { visited: rows.length, started };
   }
 
-  /** The word about an answer gets lost when whoever decided dies right after, or Temporal is away. */
+  /** The word about an answer gets lost when whoever decided dies right after, or Temporal is away; of a policy there is none. */
   async function remindAll(): Promise<number> {
-    const ids = await answeredButWaiting(pool, { limit: batchSize });
+    const ids = await takeReminders(pool, { limit: batchSize });
     for (const id of ids)
       await client.workflow
         .getHandle(id)
-        .signal(messageNames.approve)
+        .signal(messageNames.lookAgain)
         .catch((error: unknown) => logger.warn({ transaction_id: id, error: String(error) }, 'no workflow to remind'));
     return ids.length;
   }

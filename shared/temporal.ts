@@ -26,9 +26,10 @@ export const messageNames = {
   policyDecision: 'policyDecision',
   chainState: 'chainState',
   slotFree: 'slotFree',
-  /** Somebody has answered: hints to read the database, that decide nothing. */
+  /** Somebody has answered, or something else has changed: hints to read the database, that decide nothing. */
   approve: 'approve',
   reject: 'reject',
+  lookAgain: 'lookAgain',
 } as const;
 
 export const searchAttributes = {

@@ -8,9 +8,10 @@ export const policyDecision = defineUpdate<PolicyDecision>(messageNames.policyDe
 export const chainState = defineSignal(messageNames.chainState);
 /** A hint that a nonce of our wallet may be free. */
 export const slotFree = defineSignal(messageNames.slotFree);
-/** Hints that a person may have answered; they carry nothing, for nobody knows who sends a signal. */
-export const approve = defineSignal(messageNames.approve);
-export const reject = defineSignal(messageNames.reject);
+/** Hints that there may be an answer, or that none is needed; they carry nothing, for nobody knows who sends a signal. */
+export const answerHints = [messageNames.approve, messageNames.reject, messageNames.lookAgain].map((name) =>
+  defineSignal(name),
+);
 
 /** Tells the next payment of the wallet that a nonce may be free; if it is gone, it needs none. */
 export async function wake(transactionId: string | undefined): Promise<void> {

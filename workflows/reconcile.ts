@@ -5,7 +5,7 @@ import { startMissing } from './proxies.ts';
 export async function reconcile() {
   const result = await startMissing();
   setCurrentDetails(
-    `Looked at ${result.visited} open payments, started ${result.started} missing workflows, told ${result.reminded} again that they were answered.`,
+    `Looked at ${result.visited} open payments, started ${result.started} missing workflows, had ${result.reminded} look again for an answer.`,
   );
   return result;
 }

@@ -7,7 +7,7 @@ import {
 } from '@temporalio/workflow';
 import { nextQuietMs } from '../shared/domain/transaction.ts';
 import { searchAttributes, type TransactionInput } from '../shared/temporal.ts';
-import { approve, chainState, policyDecision, reject, show, slotFree, wake } from './payment-messages.ts';
+import { answerHints, chainState, policyDecision, show, slotFree, wake } from './payment-messages.ts';
 import type { Progress } from './progress.ts';
 import { checkChain, evaluatePolicy, fail, settle } from './proxies.ts';
 import { sendPayment } from './send-payment.ts';
@@ -42,8 +42,8 @@ export async function transaction({ transactionId }: TransactionInput): Promise<
   setHandler(slotFree, () => {
     progress.slotHint = true;
   });
-  for (const answer of [approve, reject])
-    setHandler(answer, () => {
+  for (const hint of answerHints)
+    setHandler(hint, () => {
       progress.answerHint = true;
     });
 

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import { lockAgent } from '../../shared/db/agents.ts';
+import { remindOfAgent } from '../../shared/db/approvals.ts';
 import { countPolicies, insertPolicy, type PolicyRow } from '../../shared/db/policies.ts';
 import type { Queryable } from '../../shared/db/pool.ts';
 import { PurserError } from '../../shared/errors.ts';
@@ -33,6 +34,7 @@ export async function attachPolicies(
       'insufficient_permissions',
       `Agent ${agentId} has ${present} policies; at most ${maxPolicies} may be attached, on every plan. Delete one, or put their rules together.`,
     );
+  await remindOfAgent(db, { agentId });
   const rows: PolicyRow[] = [];
   for (const { type, rules } of policies)
     rows.push(await insertPolicy(db, { id: newId('pol'), accountId, agentId, type, rules }));

@@ -1,5 +1,6 @@
 import type { Registry } from '../../shared/chain/registry.ts';
 import { lockAgent } from '../../shared/db/agents.ts';
+import { remindOfAgent } from '../../shared/db/approvals.ts';
 import {
   countPolicies,
   deletePolicy,
@@ -98,6 +99,7 @@ export function createPolicyEndpoints({ pool, registry }: { pool: Pool; registry
       handle: async ({ caller, found, body }) => {
         const changed = await inTransaction(pool, async (db) => {
           await lockAgent(db, { id: found.agent_id });
+          await remindOfAgent(db, { agentId: found.agent_id });
           return replaceRules(db, { id: found.id, accountId: caller.accountId, rules: body.rules });
         });
         if (!changed) throw gone(found.id);
@@ -117,6 +119,7 @@ export function createPolicyEndpoints({ pool, registry }: { pool: Pool; registry
       handle: async ({ caller, found }) => {
         const isDeleted = await inTransaction(pool, async (db) => {
           await lockAgent(db, { id: found.agent_id });
+          await remindOfAgent(db, { agentId: found.agent_id });
           return deletePolicy(db, { id: found.id, accountId: caller.accountId });
         });
         if (!isDeleted) throw gone(found.id);

@@ -110,7 +110,8 @@ export async function moveApproval(
 ): Promise<boolean> {
   const { rowCount } = await db.query(
     `update approvals set status = $2, decisions = $3,
-            decided_at = case when $2 = 'pending' then null else $4::timestamptz end
+            decided_at = case when $2 = 'pending' then null else $4::timestamptz end,
+            reminder_at = case when $2 in ('approved', 'rejected') then now() + interval '2 seconds' end
      where id = $1 and status = 'pending' and jsonb_array_length(decisions) = $5
        and (expires_at <= $4) = ($2 = 'expired')`,
     [seen.id, status, JSON.stringify(decisions), now, seen.decisions.length],
@@ -192,18 +193,21 @@ export async function countApprovals(db: Queryable, { accountId, agentId, status
   return rows[0]!.count;
 }
 
-/**
- * Payments that wait although their question was answered, not just now and not long ago: the word about it got lost.
- * Later on their own timer has looked.
- */
-export async function answeredButWaiting(db: Queryable, { limit }: { limit: number }): Promise<string[]> {
+/** Has the payments of an agent that wait for an answer look again: its policies change. */
+export async function remindOfAgent(db: Queryable, { agentId }: { agentId: string }): Promise<void> {
+  await db.query(`update approvals set reminder_at = now() where agent_id = $1 and status = 'pending'`, [agentId]);
+}
+
+/** Payments that still wait although there is something for them to read; each is given out once for each cause. */
+export async function takeReminders(db: Queryable, { limit }: { limit: number }): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>(
-    `select distinct t.id from approvals a join transactions t on t.id = a.transaction_id
-     where a.decided_at between now() - interval '10 minutes' and now() - interval '2 seconds'
-       and t.status = 'pending' and t.status_detail = 'awaiting_approval'
-       and (a.status = 'rejected'
-         or not exists (select from approvals o where o.transaction_id = t.id and o.status = 'pending'))
-     limit $1`,
+    `with due as (
+       update approvals set reminder_at = null
+       where id in (select id from approvals where reminder_at <= now() order by reminder_at, id limit $1
+                    for update skip locked)
+       returning transaction_id)
+     select distinct t.id from due join transactions t on t.id = due.transaction_id
+     where t.status = 'pending' and t.status_detail = 'awaiting_approval'`,
     [limit],
   );
   return rows.map(({ id }) => id);

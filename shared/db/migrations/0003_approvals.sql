@@ -2,12 +2,14 @@
 
 alter table approvals
   -- Who has decided what, in order: [{approver, decision, note, decided_at}].
-  add column decisions jsonb not null default '[]';
+  add column decisions jsonb not null default '[]',
+  -- When to look whether the payment has heard that its question was answered, or that its policy has changed.
+  add column reminder_at timestamptz(3);
 
 create index approvals_by_account on approvals (account_id, created_at desc, id desc);
 create index approvals_of_agent on approvals (agent_id, created_at desc, id desc);
 create index approvals_pending on approvals (account_id, created_at desc, id desc) where status = 'pending';
-create index approvals_decided on approvals (decided_at);
+create index approvals_to_remind on approvals (reminder_at) where reminder_at is not null;
 
 -- How each person who is asked was told: one mail for each question and approver.
 create table approval_mails (

@@ -461,6 +461,17 @@ describe('a payment that people have answered', () => {
     expect(await statuses(id)).toEqual(['cancelled a@example.com,b@example.com', 'pending b@example.com']);
   });
 
+  it('is asked of more people when a policy that asks others is added while it waits', async () => {
+    const { id, agent } = await asked();
+    const rules = { threshold: '1', approvers: ['d@example.com'], timeout_seconds: 60, required_approvals: 1 };
+    await addPolicy(agent, 'human_approval', rules);
+    expect((await awaitApproval(id)).outcome).toBe('go');
+    expect(await allot(id, prepared())).toEqual({ outcome: 'awaiting' });
+    expect(await awaitApproval(id)).toMatchObject({ outcome: 'waiting', leftMs: 60_000 });
+    await decide(id, { approver: 'd@example.com', threshold: '1' });
+    expect((await awaitApproval(id)).outcome).toBe('waiting');
+  });
+
   it('keeps the answer when the one who gave it is still named, and needs no other', async () => {
     const { id, change } = await asked();
     await decide(id);

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import type { Address } from 'viem';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import type { StartMissingResult } from '../../../activities/start-missing.ts';
 import { decideApprovals } from '../../../api/operations/decide-approval.ts';
 import { createTemporalGateway, type TemporalGateway } from '../../../api/temporal-gateway.ts';
 import { approvalsOfTransaction } from '../../../shared/db/approvals.ts';
@@ -85,6 +86,12 @@ describe('a payment that waits for a person', () => {
     return performance.now() - from;
   }
   const history = async (id: string) => (await world.temporal.workflow.getHandle(id).fetchHistory()).events ?? [];
+  /** One run of the schedule. */
+  const remind = (): Promise<StartMissingResult> =>
+    world.temporal.workflow.execute(workflowNames.reconcile, {
+      taskQueue: queues.wallet,
+      workflowId: `reconcile-${Date.now()}`,
+    });
   const failureOf = async (id: string) => {
     const row = await getTransaction(world.api.pool, { id });
     return row?.failure_code;
@@ -163,12 +170,7 @@ describe('a payment that waits for a person', () => {
     };
     await eventually(quietFor, (seconds) => seconds >= 8, { timeoutMs: 40_000 });
     await decide(asked, { word: nobody });
-    const remind = () =>
-      world.temporal.workflow.execute(workflowNames.reconcile, {
-        taskQueue: queues.wallet,
-        workflowId: `reconcile-${asked.id}-${Date.now()}`,
-      });
-    const result = await eventually(remind, ({ reminded }: { reminded: number }) => reminded > 0, {
+    const result = await eventually(remind, ({ reminded }) => reminded > 0, {
       timeoutMs: 10_000,
     });
     expect(result.reminded).toBe(1);
@@ -202,21 +204,60 @@ describe('a payment that waits for a person', () => {
     const asked = await ask();
     const rules = { threshold: '10', approvers: ['c@example.com'] };
     await account.call('PUT', `/api/v1/policies/${asked.policyId}`, { rules });
-    // The agreement of one who was struck off is worth nothing.
-    await decide(asked);
+    expect((await remind()).reminded).toBe(1);
     const questions = await eventually(
       () => approvalsOfTransaction(world.api.pool, { transactionId: asked.id }),
       (found) => found.length === 2,
       { timeoutMs: 10_000 },
     );
-    const anew = questions.find(({ status }) => status === 'pending');
-    expect(anew?.approvers).toEqual(['c@example.com']);
+    expect(questions.map(({ status, approvers }) => [status, approvers]).sort()).toEqual([
+      ['cancelled', ['a@example.com', 'b@example.com']],
+      ['pending', ['c@example.com']],
+    ]);
     await eventually(
-      () => describeMail(anew!.id),
+      () => describeMail(questions.find(({ status }) => status === 'pending')!.id),
       (found) => found !== undefined,
       { timeoutMs: 10_000 },
     );
     await decide(asked, { approver: 'c@example.com' });
+    await reach(asked.id, 'signing', 5_000);
+  });
+
+  it('asks anew when the one who agreed was struck off before it was signed', async () => {
+    const asked = await ask();
+    const rules = { threshold: '10', approvers: ['c@example.com'] };
+    await account.call('PUT', `/api/v1/policies/${asked.policyId}`, { rules });
+    await decide(asked);
+    await eventually(
+      () => approvalsOfTransaction(world.api.pool, { transactionId: asked.id }),
+      (found) => found.length === 2,
+      { timeoutMs: 10_000 },
+    );
+    expect(await getTransaction(world.api.pool, { id: asked.id })).toMatchObject({
+      status_detail: 'awaiting_approval',
+      nonce: null,
+    });
+  });
+
+  it('goes on when the policy that asked is deleted, and asks who is named by one that is added', async () => {
+    const asked = await ask();
+    const rules = { threshold: '1', approvers: ['d@example.com'] };
+    const added = { agent_id: asked.agentId, type: 'human_approval', rules };
+    await account.call('POST', '/api/v1/policies', added);
+    await remind();
+    await eventually(
+      () => approvalsOfTransaction(world.api.pool, { transactionId: asked.id }),
+      (found) => found.filter(({ status }) => status === 'pending').length === 2,
+      { timeoutMs: 10_000 },
+    );
+    await account.call('DELETE', `/api/v1/policies/${asked.policyId}`);
+    await remind();
+    await eventually(
+      () => approvalsOfTransaction(world.api.pool, { transactionId: asked.id }),
+      (found) => found.filter(({ status }) => status === 'pending').length === 1,
+      { timeoutMs: 10_000 },
+    );
+    await decide(asked, { approver: 'd@example.com' });
     await reach(asked.id, 'signing', 5_000);
   });
 
@@ -239,10 +280,7 @@ describe('a payment that waits for a person', () => {
       `update transactions set created_at = now() - interval '1 minute', reconciled_at = null where id = $1`,
       [asked.id],
     );
-    await world.temporal.workflow.execute(workflowNames.reconcile, {
-      taskQueue: queues.wallet,
-      workflowId: `reconcile-${asked.id}`,
-    });
+    await remind();
     await decide(asked);
     await reach(asked.id, 'signing', 10_000);
     expect(await approvalsOfTransaction(world.api.pool, { transactionId: asked.id })).toHaveLength(1);
