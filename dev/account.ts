@@ -3,6 +3,9 @@ import { createAccount, updateAccountSettings } from '../shared/db/accounts.ts';
 import { createApiKey, findApiKey } from '../shared/db/api-keys.ts';
 import { createPool } from '../shared/db/pool.ts';
 
+/** Whom the built-in policy templates ask. */
+export const OWNER_EMAIL = 'owner@example.com';
+
 /** The account that a developer works with. */
 interface DevAccount {
   accountId: string;
@@ -21,7 +24,7 @@ export async function ensureAccount(o: { databaseUrl: string; known: DevAccount 
       if (holder?.account_id === o.known.accountId) return o.known;
     }
     const accountId = await createAccount(pool, { name: 'Local development', plan: 'enterprise' });
-    await updateAccountSettings(pool, { id: accountId, ownerEmail: 'owner@example.com' });
+    await updateAccountSettings(pool, { id: accountId, ownerEmail: OWNER_EMAIL });
     const { key } = await createApiKey(pool, { accountId, name: 'npm start', environment: 'sandbox' });
     return { accountId, apiKey: key };
   } finally {

@@ -20,6 +20,7 @@ const CONTENTS = [
   'dev.json',
   'keys',
   'logs',
+  'mail',
   'postgres',
   'signers',
   'temporal.db',
@@ -44,6 +45,11 @@ export interface DevFacts {
   /** Role `purser_app`. */
   database_url: string;
   signer_urls: string[];
+  /** Inbox of everybody who is sent mail. */
+  mail_url: string;
+  smtp_url: string;
+  /** Where `POST {"email": "…"}` gives an access token of that person. */
+  token_url: string;
 }
 
 /** The folder that holds all data of one stack, locked for us while this process lives. */

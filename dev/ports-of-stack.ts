@@ -5,6 +5,9 @@ export interface StackPorts {
   api: number;
   rpc: number;
   signers: [number, number, number];
+  /** Of the mailbox: its pages, and where mail is sent to. */
+  mail: number;
+  smtp: number;
   /** Undefined when the server is somebody else's. */
   temporal: number | undefined;
   temporalUi: number | undefined;
@@ -25,6 +28,8 @@ export async function stackPorts(env: NodeJS.ProcessEnv): Promise<StackPorts> {
     temporalUi: env.TEMPORAL_ADDRESS ? undefined : await choose('PURSER_TEMPORAL_UI_PORT', 'the Temporal UI', 8233),
     postgres: env.DATABASE_URL ? undefined : await choose('PURSER_POSTGRES_PORT', 'Postgres', 5433),
     signers: await signerPorts(env),
+    mail: await choose('PURSER_MAIL_PORT', 'the inbox', 8025),
+    smtp: await choose('PURSER_SMTP_PORT', 'mail by SMTP', 1025),
   };
   refuseRepeats(ports);
   return ports;

@@ -1,7 +1,8 @@
 import { relative } from 'node:path';
+import { OWNER_EMAIL } from './account.ts';
 import type { DevFacts } from './home.ts';
 
-/** Where everything is, and one line to paste. */
+/** Where everything is, and two lines to paste. */
 export function screen(o: { facts: DevFacts; homePath: string; seconds: number }): string {
   const { facts } = o;
   const inside = relative(process.cwd(), o.homePath);
@@ -11,6 +12,7 @@ export function screen(o: { facts: DevFacts; homePath: string; seconds: number }
     ['API reference', `${facts.base_url}/docs`],
     ['Temporal UI', facts.temporal_ui || `(server at ${facts.temporal_address})`],
     ['Chain RPC', `${facts.rpc_url}  (${facts.chain}, USDC ${facts.usdc_address})`],
+    ['Mail', `${facts.mail_url}  (what people who approve payments are sent)`],
     ['API key', facts.api_key],
     ['Data and logs', `${home}  (facts for programs: ${home}/dev.json)`],
   ];
@@ -25,6 +27,10 @@ export function screen(o: { facts: DevFacts; homePath: string; seconds: number }
     '',
     `  ${exampleCommand(facts)}`,
     '',
+    'Act as a person who approves; this gets an access token:',
+    '',
+    `  ${tokenCommand(facts)}`,
+    '',
     'Ctrl-C stops everything.',
     '',
   ].join('\n');
@@ -34,4 +40,8 @@ export function screen(o: { facts: DevFacts; homePath: string; seconds: number }
 function exampleCommand(facts: DevFacts): string {
   const body = `{\\"agent_name\\": \\"agent $(date +%s)\\", \\"chain\\": \\"${facts.chain}\\"}`;
   return `curl -s ${facts.base_url}/api/v1/agents -H 'X-API-Key: ${facts.api_key}' -H 'Content-Type: application/json' -d "${body}"`;
+}
+
+function tokenCommand(facts: DevFacts): string {
+  return `curl -s ${facts.token_url} -H 'Content-Type: application/json' -d '{"email": "${OWNER_EMAIL}"}'`;
 }

@@ -6,6 +6,8 @@ import { ensureAccountKey } from './account-key.ts';
 import { LOCAL_CHAIN, startAnvil } from './anvil.ts';
 import { startFaucet } from './faucet.ts';
 import type { DevFacts, Home } from './home.ts';
+import { openIssuer } from './issuer.ts';
+import { startMailbox } from './mailbox.ts';
 import { LOOPBACK } from './ports.ts';
 import type { StackPorts } from './ports-of-stack.ts';
 import { startPostgres } from './postgres.ts';
@@ -19,6 +21,7 @@ import { temporalBinary } from './temporal-binary.ts';
 import { deployToken } from './token.ts';
 
 const PARTIES: readonly Party[] = [1, 2, 3];
+const MAIL_FROM = 'Purser <purser@example.com>';
 
 /** What the starting functions share. */
 export interface StackContext {
@@ -58,6 +61,8 @@ export async function startStack(context: StackContext): Promise<Stack> {
   const before = home.readFacts();
   const known = before && { accountId: before.account_id, apiKey: before.api_key };
   const account = await ensureAccount({ databaseUrl: database.appUrl, known });
+  const people = await progress.step('mailbox', () => providePeople(context, account.accountId));
+  const baseUrl = `http://${LOOPBACK}:${ports.api}`;
 
   const serviceEnv: NodeJS.ProcessEnv = {
     ...env,
@@ -74,6 +79,10 @@ export async function startStack(context: StackContext): Promise<Stack> {
     PURSER_COORDINATOR_KEY_FILE: signers.keys.coordinator.identityFile,
     PURSER_SIGNERS: JSON.stringify(signers.endpoints),
     PURSER_FAUCET_URL: chain.faucetUrl,
+    PURSER_SMTP_URL: people.smtpUrl,
+    PURSER_MAIL_FROM: MAIL_FROM,
+    PURSER_PUBLIC_URL: baseUrl,
+    PURSER_DEV_TOKEN_KEYS_FILE: people.keysFile,
   };
   const [worker, api] = await Promise.all([
     progress.step('worker', () =>
@@ -94,11 +103,11 @@ export async function startStack(context: StackContext): Promise<Stack> {
       namespace: env.TEMPORAL_NAMESPACE ?? 'default',
       accountId,
     });
-    await requireOk(`http://${LOOPBACK}:${ports.api}/readyz`);
+    await requireOk(`${baseUrl}/readyz`);
   });
 
   const facts: DevFacts = {
-    base_url: `http://${LOOPBACK}:${ports.api}`,
+    base_url: baseUrl,
     api_key: account.apiKey,
     account_id: account.accountId,
     temporal_ui: temporal.uiUrl,
@@ -108,6 +117,9 @@ export async function startStack(context: StackContext): Promise<Stack> {
     usdc_address: chain.usdcAddress,
     database_url: database.appUrl,
     signer_urls: signers.endpoints.map((signer) => signer.url),
+    mail_url: people.url,
+    smtp_url: people.smtpUrl,
+    token_url: `${people.url}/token`,
   };
   home.writeFacts(facts);
   return {
@@ -116,6 +128,7 @@ export async function startStack(context: StackContext): Promise<Stack> {
     async stop() {
       await api.stop();
       await worker.stop();
+      await people.stop();
       await Promise.all(signers.parts.map((signer) => signer.stop()));
       await temporal.stop();
       await database.stop();
@@ -211,4 +224,16 @@ async function provideSigners(context: StackContext) {
     ),
   );
   return { keys, endpoints: signerEndpoints(keys, ports.signers), parts };
+}
+
+/** What stands for people: their mail, and who says who they are. */
+async function providePeople({ home, ports }: StackContext, accountId: string) {
+  const issuer = await openIssuer({ dir: home.file('keys'), accountId });
+  const mailbox = await startMailbox({
+    dir: home.file('mail'),
+    smtpPort: ports.smtp,
+    httpPort: ports.mail,
+    issuer,
+  });
+  return { ...mailbox, keysFile: issuer.keysFile };
 }

@@ -9,13 +9,13 @@ import { startStack } from './stack.ts';
 
 const USAGE = `Usage: npm start [-- --reset]
 
-  --reset   forget all data of this home first: database, workflows, chain, keys
+  --reset   forget all data of this home first: database, workflows, chain, keys, mail
   --help    this text
 
   PURSER_HOME (default .purser) holds all data. Ports: PURSER_PORT 8080, PURSER_TEMPORAL_PORT 7233,
   PURSER_TEMPORAL_UI_PORT 8233, PURSER_POSTGRES_PORT 5433, PURSER_RPC_PORT 8545,
-  PURSER_SIGNER_PORTS 7101,7102,7103; 0 picks a free one. TEMPORAL_ADDRESS and DATABASE_URL
-  (with DATABASE_OWNER_URL) use servers of yours instead.
+  PURSER_SIGNER_PORTS 7101,7102,7103, PURSER_MAIL_PORT 8025, PURSER_SMTP_PORT 1025; 0 picks a free one.
+  TEMPORAL_ADDRESS and DATABASE_URL (with DATABASE_OWNER_URL) use servers of yours instead.
 `;
 
 /** Resolves with a reason when somebody wants us to end: a signal, or the death of whoever started us. */

@@ -28,6 +28,8 @@ const freePorts = {
   PURSER_POSTGRES_PORT: '0',
   PURSER_RPC_PORT: '0',
   PURSER_SIGNER_PORTS: '0',
+  PURSER_MAIL_PORT: '0',
+  PURSER_SMTP_PORT: '0',
 };
 
 /** Starts it; see `says('is running')` for when it is up. */

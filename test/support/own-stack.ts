@@ -7,6 +7,8 @@ import { ensureAccount } from '../../dev/account.ts';
 import { ensureAccountKey } from '../../dev/account-key.ts';
 import { LOCAL_CHAIN, startAnvil } from '../../dev/anvil.ts';
 import { startFaucet } from '../../dev/faucet.ts';
+import { openIssuer } from '../../dev/issuer.ts';
+import { startMailbox } from '../../dev/mailbox.ts';
 import { freePort, LOOPBACK } from '../../dev/ports.ts';
 import { startPostgres } from '../../dev/postgres.ts';
 import { startGuard, startProcess } from '../../dev/process.ts';
@@ -36,6 +38,10 @@ export interface OwnStack {
   /** File that the crashing worker reads; see crash-plan.ts. */
   readonly planFile: string;
   readonly logDir: string;
+  /** Inbox of everybody; `GET /api/mails` lists what it holds. */
+  readonly mailUrl: string;
+  /** An access token of the person with this e-mail address, for the stack's account. */
+  token(email: string): Promise<string>;
   pid(name: PartName): number;
   /** Number of times that the part had to be started again. */
   restarts(name: PartName): number;
@@ -91,6 +97,10 @@ export async function startOwnStack({ workers = 1 }: { workers?: 1 | 2 } = {}): 
       startSigner(guard, { party, port, keys, dataDir, logFile: log, env: process.env }),
     );
   }
+  const baseUrl = `http://${LOOPBACK}:${apiPort}`;
+  const { accountId, apiKey } = await ensureAccount({ databaseUrl: appUrl, known: undefined });
+  const issuer = await openIssuer({ dir: file('keys'), accountId });
+  const mailbox = await startMailbox({ dir: file('mail'), smtpPort: 0, httpPort: 0, issuer });
   const env = {
     PATH: process.env.PATH,
     PURSER_ENV: 'sandbox',
@@ -105,6 +115,10 @@ export async function startOwnStack({ workers = 1 }: { workers?: 1 | 2 } = {}): 
     PURSER_COORDINATOR_KEY_FILE: keys.coordinator.identityFile,
     PURSER_SIGNERS: JSON.stringify(signerEndpoints(keys, signerPorts as [number, number, number])),
     PURSER_FAUCET_URL: faucet.url,
+    PURSER_SMTP_URL: mailbox.smtpUrl,
+    PURSER_MAIL_FROM: 'Purser <purser@example.com>',
+    PURSER_PUBLIC_URL: baseUrl,
+    PURSER_DEV_TOKEN_KEYS_FILE: issuer.keysFile,
     PURSER_TEST_CRASH_PLAN: planFile,
   };
   const worker = (name: 'worker' | 'worker-2') => {
@@ -114,9 +128,7 @@ export async function startOwnStack({ workers = 1 }: { workers?: 1 | 2 } = {}): 
   await parts.add('worker', () => worker('worker'));
   if (workers === 2) await parts.add('worker-2', () => worker('worker-2'));
   await parts.add('api', () => startApi(guard, { env, port: apiPort, logFile: logFile('api') }));
-  const { accountId, apiKey } = await ensureAccount({ databaseUrl: appUrl, known: undefined });
   await ensureAccountKey({ temporalAddress, namespace: 'default', accountId });
-  const baseUrl = `http://${LOOPBACK}:${apiPort}`;
   await requireOk(`${baseUrl}/readyz`);
   return {
     ...{
@@ -129,12 +141,15 @@ export async function startOwnStack({ workers = 1 }: { workers?: 1 | 2 } = {}): 
       planFile,
     },
     logDir: file('logs'),
+    mailUrl: mailbox.url,
+    token: async (email) => (await issuer.issueToken({ email })).token,
     pid: (name) => parts.current(name).pid,
     restarts: parts.restarts,
     halt: parts.halt,
     start: parts.start,
     async stop() {
       await parts.stop();
+      await mailbox.stop();
       await faucet.stop();
       await chain.stop();
       await guard.stop();
