@@ -2,6 +2,7 @@ import { getAddress } from 'viem';
 import { z } from 'zod';
 import type { ExtraToken, RegistryOptions } from './chain/registry.ts';
 import { atomDecimals } from './domain/money.ts';
+import { isLoopback, mailAddress, publicUrl, smtpServer } from './mail-settings.ts';
 
 /** The environment, a string a name, as processes get it. */
 export type Env = Readonly<Record<string, string | undefined>>;
@@ -59,7 +60,7 @@ const api = common
     PURSER_DEV_TOKEN_KEYS_FILE: z.string().min(1).optional(),
   });
 
-const queueNames = ['wallet', 'wallet-signing', 'wallet-chain'] as const;
+const queueNames = ['wallet', 'wallet-signing', 'wallet-chain', 'wallet-webhooks'] as const;
 export type QueueName = (typeof queueNames)[number];
 
 const signer = z.strictObject({
@@ -89,6 +90,9 @@ const worker = common.extend(chains.shape).extend({
   PURSER_MAX_IN_FLIGHT: z.coerce.number().int().min(1).max(1_000).default(16),
   PURSER_WORKFLOW_BUNDLE: z.string().min(1).optional(),
   PURSER_SPARE_KEYS: z.coerce.number().int().min(0).max(10).default(1),
+  PURSER_SMTP_URL: smtpServer.optional(),
+  PURSER_MAIL_FROM: mailAddress.optional(),
+  PURSER_PUBLIC_URL: publicUrl.optional(),
 });
 
 function read<S extends z.ZodType>(schema: S, env: Env): z.output<S> {
@@ -210,24 +214,30 @@ export type AdminConfig = ReturnType<typeof adminConfig>;
 export function workerConfig(env: Env) {
   const parsed = read(worker, env);
   const serves = (queue: QueueName) => parsed.PURSER_QUEUES.includes(queue);
-  const missing: string[] = [];
+  const wrong: string[] = [];
   const need = (name: keyof typeof parsed, ...queues: QueueName[]) => {
     const wanting = queues.filter(serves);
     if (wanting.length > 0 && parsed[name] === undefined)
-      missing.push(`${name} is missing: queue ${wanting.join(', ')} needs it.`);
+      wrong.push(`${name} is missing: queue ${wanting.join(', ')} needs it.`);
   };
-  need('DATABASE_URL', 'wallet', 'wallet-chain');
+  need('DATABASE_URL', 'wallet', 'wallet-chain', 'wallet-webhooks');
   need('PURSER_POLICY_KEY_FILE', 'wallet');
   need('PURSER_SIGNERS', 'wallet-signing');
   need('PURSER_COORDINATOR_KEY_FILE', 'wallet-signing');
+  need('PURSER_SMTP_URL', 'wallet-webhooks');
+  need('PURSER_MAIL_FROM', 'wallet-webhooks');
+  need('PURSER_PUBLIC_URL', 'wallet-webhooks');
+  const page = parsed.PURSER_PUBLIC_URL && new URL(parsed.PURSER_PUBLIC_URL);
+  if (parsed.PURSER_ENV === 'production' && page && page.protocol !== 'https:' && !isLoopback(page.hostname))
+    wrong.push('PURSER_PUBLIC_URL must begin with https:// in production: whoever reads a link on its way can decide.');
   const rpc = perChain(env, 'PURSER_RPC', parsed.PURSER_CHAINS, rpcUrls);
   if (serves('wallet-chain'))
     for (const id of parsed.PURSER_CHAINS)
       if (!rpc[id])
-        missing.push(
+        wrong.push(
           `PURSER_RPC_${id.toUpperCase().replaceAll(/[^A-Z0-9]/g, '_')} is missing: the RPC URLs of ${id}, separated by commas.`,
         );
-  if (missing.length > 0) throw new ConfigError(missing);
+  if (wrong.length > 0) throw new ConfigError(wrong);
   return {
     environment: parsed.PURSER_ENV,
     logLevel: parsed.PURSER_LOG_LEVEL,
@@ -242,6 +252,9 @@ export function workerConfig(env: Env) {
     spareKeys: parsed.PURSER_SPARE_KEYS,
     /** File made by `worker/bundle.ts`; without it the bundle is made at start. */
     workflowBundle: parsed.PURSER_WORKFLOW_BUNDLE,
+    smtpServer: parsed.PURSER_SMTP_URL,
+    mailFrom: parsed.PURSER_MAIL_FROM,
+    publicUrl: parsed.PURSER_PUBLIC_URL,
     rpc,
     /** Ceiling of `maxFeePerGas` in wei by chain; where none is set the chain's default holds. */
     maxFeePerGasWei: perChain(env, 'PURSER_MAX_FEE_GWEI', parsed.PURSER_CHAINS, gwei),

@@ -13,6 +13,9 @@ const worker = {
   PURSER_COORDINATOR_KEY_FILE: '/keys/coordinator.json',
   PURSER_SIGNERS: JSON.stringify([1, 2, 3].map((party) => ({ party, url: 'http://127.0.0.1:7101', publicKey: 'a.b' }))),
   PURSER_RPC_EIP155_31337: 'http://127.0.0.1:8545, http://127.0.0.1:8546',
+  PURSER_SMTP_URL: 'smtps://purser:hunter2@mail.example.com',
+  PURSER_MAIL_FROM: 'Purser <purser@example.com>',
+  PURSER_PUBLIC_URL: 'https://purser.example.com/',
 };
 const message = (read: () => unknown): string => {
   try {
@@ -78,6 +81,53 @@ describe('configuration of a worker', () => {
     expect(text).toMatch(/PURSER_RPC_EIP155_31337 is missing/);
   });
 
+  it('wants of the queue that sends mail the server, the sender, and where its links lead', () => {
+    const { TEMPORAL_ADDRESS, PURSER_ENV, PURSER_CHAINS } = worker;
+    const text = message(() =>
+      workerConfig({ TEMPORAL_ADDRESS, PURSER_ENV, PURSER_CHAINS, PURSER_QUEUES: 'wallet-webhooks' }),
+    );
+    for (const name of ['DATABASE_URL', 'PURSER_SMTP_URL', 'PURSER_MAIL_FROM', 'PURSER_PUBLIC_URL'])
+      expect(text).toContain(`${name} is missing: queue wallet-webhooks needs it.`);
+  });
+
+  it('reads where mail goes out and where its links lead', () => {
+    expect(workerConfig(worker)).toMatchObject({
+      smtpServer: { host: 'mail.example.com', port: 465, secure: true, auth: { user: 'purser', pass: 'hunter2' } },
+      mailFrom: { name: 'Purser', address: 'purser@example.com' },
+      publicUrl: 'https://purser.example.com',
+    });
+    expect(
+      workerConfig({
+        ...worker,
+        PURSER_SMTP_URL: 'smtp://a%40b:p%2Fw@[::1]',
+        PURSER_MAIL_FROM: 'purser@example.com',
+        PURSER_PUBLIC_URL: 'http://127.0.0.1:8080/pay/',
+      }),
+    ).toMatchObject({
+      smtpServer: { host: '::1', port: 587, secure: false, auth: { user: 'a@b', pass: 'p/w' } },
+      mailFrom: { name: '', address: 'purser@example.com' },
+      publicUrl: 'http://127.0.0.1:8080/pay',
+    });
+  });
+
+  it('never repeats the password of the mail server', () => {
+    for (const url of ['smtps://purser:hunter2@mail.example.com?x', 'smtp://purser:hunter2%@h', 'ftp://u:hunter2@h'])
+      expect(message(() => workerConfig({ ...worker, PURSER_SMTP_URL: url }))).not.toContain('hunter2');
+  });
+
+  it('wants links that are read by nobody on their way in production', () => {
+    const production = {
+      ...worker,
+      PURSER_ENV: 'production',
+      PURSER_CHAINS: 'eip155:1',
+      PURSER_RPC_EIP155_1: 'http://h',
+    };
+    expect(workerConfig(production).publicUrl).toBe('https://purser.example.com');
+    expect(message(() => workerConfig({ ...production, PURSER_PUBLIC_URL: 'http://purser.example.com' }))).toMatch(
+      /PURSER_PUBLIC_URL must begin with https:\/\/ in production/,
+    );
+  });
+
   it('reads what is said for one chain: endpoints, depth, fee ceiling to the wei', () => {
     const config = workerConfig({
       ...worker,
@@ -97,6 +147,16 @@ describe('configuration of a worker', () => {
     ['PURSER_RPC_EIP155_31337', 'ftp://h'],
     ['PURSER_CONFIRMATIONS_EIP155_31337', '0'],
     ['PURSER_MAX_FEE_GWEI_EIP155_31337', '1e9'],
+    ['PURSER_SMTP_URL', 'mail.example.com:465'],
+    ['PURSER_SMTP_URL', 'https://mail.example.com'],
+    ['PURSER_SMTP_URL', 'smtps://purser@mail.example.com'],
+    ['PURSER_SMTP_URL', 'smtps://mail.example.com?tls.rejectUnauthorized=false'],
+    ['PURSER_SMTP_URL', 'smtps://purser:100%@mail.example.com'],
+    ['PURSER_MAIL_FROM', 'Purser'],
+    ['PURSER_MAIL_FROM', 'Purser <purser@example.com>, other@example.com'],
+    ['PURSER_MAIL_FROM', 'Purser\r\nBcc: all@example.com <purser@example.com>'],
+    ['PURSER_PUBLIC_URL', 'purser.example.com'],
+    ['PURSER_PUBLIC_URL', 'https://purser.example.com/?a=b'],
   ])('refuses %s = %j by its name', (name, value) => {
     expect(message(() => workerConfig({ ...worker, [name]: value }))).toContain(name);
   });
