@@ -12,6 +12,7 @@ const QUEUES = [
   { name: queues.wallet, type: 1 },
   { name: queues.signing, type: 2 },
   { name: queues.chain, type: 2 },
+  { name: queues.webhooks, type: 2 },
 ];
 const path = (name: string) => fileURLToPath(new URL(`../${name}`, import.meta.url));
 

@@ -5,6 +5,7 @@ import { createChainActivities } from '../activities/chain.ts';
 import { createSigningActivities } from '../activities/signing.ts';
 import { createWalletActivities } from '../activities/wallet.ts';
 import { createBlockWatcher } from '../activities/watch-blocks.ts';
+import { createWebhookActivities } from '../activities/webhooks.ts';
 import { createEvmAdapter } from '../shared/chain/evm/create-evm-adapter.ts';
 import { createRegistry } from '../shared/chain/registry.ts';
 import type { QueueName, WorkerConfig } from '../shared/config.ts';
@@ -17,8 +18,10 @@ import { createSignerClient } from '../signer/client.ts';
 import { loadCoordinatorIdentity } from '../signer/identity.ts';
 import { makeWorkflowBundle } from './bundle.ts';
 import { createChainWorker } from './chain.ts';
+import { createMailTransport } from './mail-transport.ts';
 import { createSigningWorker } from './signing.ts';
 import { createWalletWorker } from './wallet.ts';
+import { createWebhookWorker } from './webhooks.ts';
 
 /** A queue being served; `stop` runs after the worker's last task. */
 export interface Served {
@@ -42,6 +45,7 @@ export const serve: Readonly<Record<QueueName, (deps: ServeDependencies) => Prom
   wallet: serveWallet,
   'wallet-signing': serveSigning,
   'wallet-chain': serveChain,
+  'wallet-webhooks': serveWebhooks,
 };
 
 const clock = () => new Date();
@@ -78,4 +82,26 @@ async function serveChain({ config, connection, client, logger, pool, wrap }: Se
   const watchers = adapters.map((adapter) => createBlockWatcher({ pool: pool(), adapter, wake, logger }));
   for (const watcher of watchers) watcher.start();
   return { worker, stop: async () => void (await Promise.all(watchers.map((watcher) => watcher.stop()))) };
+}
+
+async function serveWebhooks({ config, connection, logger, pool, wrap }: ServeDependencies): Promise<Served> {
+  const registry = createRegistry(config.registry);
+  const transport = createMailTransport({
+    server: config.smtpServer!,
+    mustEncrypt: config.environment === 'production',
+  });
+  const activities = wrap(
+    createWebhookActivities({
+      pool: pool(),
+      clock: databaseClock,
+      logger,
+      transport,
+      from: config.mailFrom!,
+      publicUrl: config.publicUrl!,
+      chainName: (id) => registry.chain(id)?.name ?? id,
+    }),
+  );
+  const { namespace } = config.temporal;
+  const worker = await createWebhookWorker({ connection, namespace, activities });
+  return { worker, stop: async () => transport.close() };
 }

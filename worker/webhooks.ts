@@ -1,0 +1,29 @@
+import { type NativeConnection, Worker } from '@temporalio/worker';
+import type { WebhookActivities } from '../activities/webhooks.ts';
+import { queues } from '../shared/temporal.ts';
+import { autoscalingPollers, shutdownGraceTime } from './limits.ts';
+import { mailConnections } from './mail-transport.ts';
+
+/** As many as there are connections to the mail server: no mail waits for one while its time runs. */
+const maxConcurrentActivityTaskExecutions = mailConnections;
+
+/** Queue `wallet-webhooks`: mail to people; reaches the mail server and the database. */
+export function createWebhookWorker({
+  connection,
+  namespace,
+  activities,
+}: {
+  connection: NativeConnection;
+  namespace: string;
+  activities: WebhookActivities;
+}): Promise<Worker> {
+  return Worker.create({
+    connection,
+    namespace,
+    taskQueue: queues.webhooks,
+    activities,
+    maxConcurrentActivityTaskExecutions,
+    activityTaskPollerBehavior: autoscalingPollers,
+    shutdownGraceTime,
+  });
+}
