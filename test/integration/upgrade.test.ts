@@ -4,14 +4,37 @@ import { fileURLToPath } from 'node:url';
 import { runner } from 'node-pg-migrate';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { decideApprovals } from '../../api/operations/decide-approval.ts';
+import { listApprovals } from '../../shared/db/approvals.ts';
 import { migrate } from '../../shared/db/migrate.ts';
 import { findMismatches } from '../../shared/db/mismatches.ts';
 import { createPool, type Pool } from '../../shared/db/pool.ts';
 import { readUsage } from '../../shared/db/usage.ts';
 import { newId } from '../../shared/ids.ts';
+import { insertTestAgent, insertTestPayment, type TestAgent } from '../support/rows.ts';
 
 const dir = fileURLToPath(new URL('../../shared/db/migrations', import.meta.url));
 const dayMs = 86_400_000;
+
+function urlOf(base: string, database: string): string {
+  const url = new URL(base);
+  url.pathname = `/${database}`;
+  return url.href;
+}
+async function asSuperuser(sql: string, database?: string): Promise<void> {
+  const { superuserUrl } = inject('stack');
+  const client = new pg.Client({ connectionString: database ? urlOf(superuserUrl, database) : superuserUrl });
+  await client.connect();
+  await client.query(sql).finally(() => client.end());
+}
+/** A database with the schema of an earlier version. */
+async function createOldDatabase({ name, migrations: count }: { name: string; migrations: number }): Promise<void> {
+  await asSuperuser(`create database ${name}`);
+  await asSuperuser(readFileSync(new URL('../../deploy/roles.sql', import.meta.url), 'utf8'), name);
+  const databaseUrl = urlOf(inject('stack').ownerUrl, name);
+  const logger = { debug() {}, info() {}, warn() {}, error() {} };
+  await runner({ databaseUrl, dir, direction: 'up', migrationsTable: 'pgmigrations', count, logger });
+}
 
 /** A database as the first version left it, with payments in every state, brought up to date. */
 describe('F50 an installation of the first version', () => {
@@ -26,28 +49,12 @@ describe('F50 an installation of the first version', () => {
   };
   let pool: Pool;
 
-  const urlOf = (base: string) => {
-    const url = new URL(base);
-    url.pathname = `/${name}`;
-    return url.href;
-  };
-  async function asSuperuser(sql: string, database?: string): Promise<void> {
-    const { superuserUrl } = inject('stack');
-    const client = new pg.Client({ connectionString: database ? urlOf(superuserUrl) : superuserUrl });
-    await client.connect();
-    await client.query(sql).finally(() => client.end());
-  }
-
   beforeAll(async () => {
     const { ownerUrl, appUrl } = inject('stack');
-    await asSuperuser(`create database ${name}`);
-    await asSuperuser(readFileSync(new URL('../../deploy/roles.sql', import.meta.url), 'utf8'), name);
-    const databaseUrl = urlOf(ownerUrl);
-    const quiet = { debug() {}, info() {}, warn() {}, error() {} };
-    await runner({ databaseUrl, dir, direction: 'up', migrationsTable: 'pgmigrations', count: 1, logger: quiet });
-    pool = createPool({ url: urlOf(appUrl), application: 'test' });
+    await createOldDatabase({ name, migrations: 1 });
+    pool = createPool({ url: urlOf(appUrl, name), application: 'test' });
     await insertOldRows();
-    expect(await migrate({ databaseUrl })).toContain('0002_policies');
+    expect(await migrate({ databaseUrl: urlOf(ownerUrl, name) })).toContain('0002_policies');
   });
   afterAll(async () => {
     await pool?.end();
@@ -113,5 +120,49 @@ describe('F50 an installation of the first version', () => {
       await expect(pool.query(`delete from ${table}`)).rejects.toThrow(/permission denied/);
       await expect(pool.query(`update ${table} set id = id`)).rejects.toThrow(/permission denied/);
     }
+  });
+});
+
+/** What the second version asked is answered in this one. */
+describe('F50 an installation of the second version', () => {
+  const name = `upgrade_${randomBytes(8).toString('hex')}`;
+  let pool: Pool;
+  let agent: TestAgent;
+  let waiting: string;
+
+  beforeAll(async () => {
+    const { ownerUrl, appUrl } = inject('stack');
+    await createOldDatabase({ name, migrations: 2 });
+    pool = createPool({ url: urlOf(appUrl, name), application: 'test' });
+    agent = await insertTestAgent(pool);
+    waiting = await insertTestPayment(pool, agent);
+    await pool.query(`update transactions set status_detail = 'awaiting_approval' where id = $1`, [waiting]);
+    await pool.query(
+      `insert into approvals (id, account_id, agent_id, transaction_id, policy_id, threshold, required_approvals,
+                              approvers, expires_at)
+       values ($1, $2, $3, $4, $5, '0', 1, '{a@example.com}', now() + interval '1 hour')`,
+      [newId('apr'), agent.accountId, agent.agentId, waiting, newId('pol')],
+    );
+    expect(await migrate({ databaseUrl: urlOf(ownerUrl, name) })).toEqual(['0003_approvals']);
+  });
+  afterAll(async () => {
+    await pool?.end();
+    await asSuperuser(`drop database if exists ${name} with (force)`);
+  });
+
+  it('lets people answer what was asked before', async () => {
+    const [approval] = await listApprovals(pool, {
+      accountId: agent.accountId,
+      status: 'pending',
+      limit: 10,
+      offset: 0,
+    });
+    expect(approval).toMatchObject({ decisions: [], notices: [], amount_minor: '1000000' });
+    const answer = { agentId: agent.agentId, approver: 'a@example.com', decision: 'approved' as const, note: null };
+    const result = await decideApprovals(
+      { pool, tellAnswer: async () => {} },
+      { answers: [{ ...answer, approvalId: approval!.id }], door: { via: 'bearer' } },
+    );
+    expect(result).toMatchObject({ approvals: [{ status: 'approved' }] });
   });
 });
