@@ -1,18 +1,20 @@
 import { randomBytes } from 'node:crypto';
 import { HDKey } from '@scure/bip32';
 import { Client, Connection } from '@temporalio/client';
+import { type CryptoKey, exportJWK, generateKeyPair, type JSONWebKeySet } from 'jose';
 import { type Address, bytesToHex } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { createApp } from '../../../api/app.ts';
 import { startServer } from '../../../api/server.ts';
 import { createTemporalGateway } from '../../../api/temporal-gateway.ts';
+import { createTokenVerifier, signAccessToken } from '../../../shared/access-token.ts';
 import { createRegistry, type Registry } from '../../../shared/chain/registry.ts';
 import { insertAccountKey } from '../../../shared/db/account-keys.ts';
 import { createAccount } from '../../../shared/db/accounts.ts';
 import { createApiKey } from '../../../shared/db/api-keys.ts';
 import { createPool, type Pool } from '../../../shared/db/pool.ts';
 import { newId } from '../../../shared/ids.ts';
-import { createLogger } from '../../../shared/log.ts';
+import { createLogger, type Logger } from '../../../shared/log.ts';
 import { createTestDatabase } from '../../support/database.ts';
 
 export const usdcContract = '0x5FbDB2315678afecb367f032d93F642f64180aa3';
@@ -25,10 +27,28 @@ interface Answer {
   readonly body: any;
 }
 
+type Call = (method: string, path: string, body?: unknown, headers?: Record<string, string>) => Promise<Answer>;
+
 export interface TestAccount {
   readonly id: string;
   readonly key: string;
-  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
+  /** By the account's API key. */
+  readonly call: Call;
+  /** A person who is signed in for the account. */
+  person(email: string, options?: { emailVerified?: boolean; lifetimeSeconds?: number }): Promise<TestPerson>;
+}
+
+export interface TestPerson {
+  readonly token: string;
+  /** By the person's access token, and nothing else. */
+  readonly call: Call;
+}
+
+/** Who issues the access tokens that a test api takes. */
+export interface TestIssuer {
+  readonly privateKey: CryptoKey;
+  readonly kid: string;
+  readonly jwks: JSONWebKeySet;
 }
 
 export interface TestApi {
@@ -36,6 +56,7 @@ export interface TestApi {
   readonly pool: Pool;
   readonly databaseUrl: string;
   readonly registry: Registry;
+  readonly issuer: TestIssuer;
   /** An account with an API key, and by default with a key of its own for wallets. */
   account(options?: { withKey?: boolean }): Promise<TestAccount>;
   stop(): Promise<void>;
@@ -46,10 +67,15 @@ export async function startTestApi({
   temporalAddress,
   decisionWaitMs = 100,
   usdc = usdcContract,
+  takesTokens = true,
+  log = createLogger({ process: 'test', level: 'silent' }),
 }: {
   temporalAddress: string;
   decisionWaitMs?: number;
   usdc?: Address;
+  /** Whether it is told whose access tokens to trust. */
+  takesTokens?: boolean;
+  log?: Logger;
 }): Promise<TestApi> {
   const database = await createTestDatabase();
   const pool = createPool({ url: database.url, application: 'test-api' });
@@ -59,21 +85,23 @@ export async function startTestApi({
     enabled: ['eip155:31337', 'eip155:84532'],
     extraTokens: [{ chain: 'eip155:31337', symbol: 'USDC', decimals: 6, asset: usdc }],
   });
-  const log = createLogger({ process: 'test', level: 'silent' });
+  const issuer = await createTestIssuer();
   const temporal = createTemporalGateway({
     client: new Client({ connection }),
     decisionWaitMs,
     accountKeyWaitMs: 500,
     log,
   });
-  const app = createApp({ environment: 'sandbox', pool, temporal, registry, log });
+  const verifyToken = takesTokens ? createTokenVerifier(issuer.jwks) : undefined;
+  const app = createApp({ environment: 'sandbox', pool, temporal, registry, log, verifyToken });
   const server = await startServer({ app, host: '127.0.0.1', port: 0, log });
   return {
     url: server.url,
     pool,
     databaseUrl: database.url,
     registry,
-    account: (options) => createTestAccount({ pool, url: server.url, ...options }),
+    issuer,
+    account: (options) => createTestAccount({ pool, url: server.url, issuer, ...options }),
     async stop() {
       await server.stop();
       await pool.end();
@@ -83,13 +111,22 @@ export async function startTestApi({
   };
 }
 
+/** An issuer with one key. */
+async function createTestIssuer(): Promise<TestIssuer> {
+  const kid = 'test-1';
+  const { privateKey, publicKey } = await generateKeyPair('ES256');
+  return { privateKey, kid, jwks: { keys: [{ ...(await exportJWK(publicKey)), kid, alg: 'ES256', use: 'sig' }] } };
+}
+
 async function createTestAccount({
   pool,
   url,
+  issuer,
   withKey = true,
 }: {
   pool: Pool;
   url: string;
+  issuer: TestIssuer;
   withKey?: boolean;
 }): Promise<TestAccount> {
   const id = await createAccount(pool, { name: 'test', plan: 'enterprise' });
@@ -98,15 +135,25 @@ async function createTestAccount({
   return {
     id,
     key,
-    async call(method, path, body, headers = {}) {
-      const response = await fetch(url + path, {
-        method,
-        headers: { 'x-api-key': key, ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
-        ...(body !== undefined && { body: isRaw(body) ? body : JSON.stringify(body) }),
-      });
-      const text = await response.text();
-      return { status: response.status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) };
+    call: callWith(url, { 'x-api-key': key }),
+    async person(email, { emailVerified = true, lifetimeSeconds = 3600 } = {}) {
+      const who = { accountId: id, userId: `user ${email}`, sessionId: `session of ${email}`, email, emailVerified };
+      const token = await signAccessToken(issuer, who, { lifetimeSeconds });
+      return { token, call: callWith(url, { authorization: `Bearer ${token}` }) };
     },
+  };
+}
+
+/** Calls with the given credentials. */
+export function callWith(url: string, credentials: Record<string, string>): Call {
+  return async (method, path, body, headers = {}) => {
+    const response = await fetch(url + path, {
+      method,
+      headers: { ...credentials, ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
+      ...(body !== undefined && { body: isRaw(body) ? body : JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    return { status: response.status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) };
   };
 }
 

@@ -47,6 +47,10 @@ describe('the OpenAPI document', () => {
       '/api/v1/agents/{id}',
       '/api/v1/agents/{id}/balances',
       '/api/v1/agents/{id}/status',
+      '/api/v1/approvals',
+      '/api/v1/approvals/{id}',
+      '/api/v1/approvals/{id}/approve',
+      '/api/v1/approvals/{id}/reject',
       '/api/v1/policies',
       '/api/v1/policies/{id}',
       '/api/v1/policy-templates',
@@ -55,6 +59,8 @@ describe('the OpenAPI document', () => {
       '/api/v1/transactions',
       '/api/v1/transactions/simulate',
       '/api/v1/transactions/{id}',
+      '/api/v1/transactions/{id}/approve',
+      '/api/v1/transactions/{id}/reject',
     ]);
   });
 
