@@ -1,14 +1,15 @@
 import type { NextFunction, Request, Response } from 'express';
 import type { Logger } from '../../shared/log.ts';
+import { loggedPath } from './logged-path.ts';
 
-/** One line for each request when it is over, also when the client left before. Never headers, query or body. */
+/** One line for each request when it is over, also when the client left before. Never headers, query, body, or the token of a link. */
 export function accessLog(request: Request, response: Response, next: NextFunction): void {
   const startedMs = performance.now();
   response.once('close', () => {
     const log = response.locals.log as Logger;
     const line = {
       method: request.method,
-      path: request.originalUrl.split('?', 1)[0],
+      path: loggedPath(request.originalUrl),
       status: response.statusCode,
       duration_ms: Math.round(performance.now() - startedMs),
       complete: response.writableFinished,
