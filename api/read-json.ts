@@ -1,14 +1,14 @@
-import { type Request, type Response, raw } from 'express';
+import type { Request, Response } from 'express';
 import { createScanner } from 'jsonc-parser';
 import { PurserError } from '../shared/errors.ts';
+import { createReadBytes } from './read-bytes.ts';
 
 /** Largest body that is read, in bytes as sent. */
 const maxBodyBytes = 256 * 1024;
 /** Deepest nesting of objects and arrays; requests of ours need three. */
 const maxDepth = 32;
 
-/** Compressed bodies are refused: nothing of ours is large, and a small one can grow without bound. */
-const readRaw = raw({ type: () => true, limit: maxBodyBytes, inflate: false });
+const readBytes = createReadBytes({ maxBytes: maxBodyBytes });
 
 /**
  * Reads a request's body as JSON, strictly: one meaning for every reader, or 400.
@@ -26,20 +26,6 @@ export async function readJson(
   // Answered only now: a refusal must not leave unread bytes on a connection that is kept.
   requireJsonType(request);
   return parseStrict(decode(bytes));
-}
-
-async function readBytes(request: Request, response: Response): Promise<Buffer> {
-  try {
-    await new Promise<void>((resolve, reject) => {
-      readRaw(request, response, (error?: unknown) => (error === undefined ? resolve() : reject(error)));
-    });
-  } catch (error) {
-    const { type } = error as { type?: string };
-    if (type === 'entity.too.large') throw refused(`The body is larger than ${maxBodyBytes} bytes.`, error);
-    if (type === 'encoding.unsupported') throw refused('Send the body without Content-Encoding.', error);
-    throw refused('The body could not be read to its end.', error);
-  }
-  return Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
 }
 
 function requireJsonType(request: Request): void {
