@@ -88,7 +88,7 @@ function parse(source: Buffer): Promise<ParsedMail> {
 
 function shown({ id, parsed }: { id: string; parsed: ParsedMail }): Mail {
   const [first] = parsed.headerLines;
-  const text = parsed.text ?? '';
+  const text = parsed.text?.trimEnd() ?? '';
   return {
     id,
     to: first?.line.startsWith(RECIPIENT_HEADER) ? first.line.slice(RECIPIENT_HEADER.length) : '',

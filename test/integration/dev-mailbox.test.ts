@@ -1,0 +1,343 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { request } from 'node:http';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createTransport, type SendMailOptions } from 'nodemailer';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openIssuer } from '../../dev/issuer.ts';
+import { type Mailbox, startMailbox } from '../../dev/mailbox.ts';
+import { createTokenVerifier } from '../../shared/access-token.ts';
+
+const keptMails = 200;
+const limitBytes = 256 * 1024;
+const link = 'http://127.0.0.1:8080/approve/dGhpcyBpcyBub3QgYSB0b2tlbiBvZiBvdXJzLCBvZiBj';
+
+let home: string;
+let mailbox: Mailbox;
+
+const start = async () => {
+  const issuer = await openIssuer({ dir: join(home, 'keys'), accountId: 'acct_1' });
+  return startMailbox({ dir: join(home, 'mail'), smtpPort: 0, httpPort: 0, issuer });
+};
+
+beforeEach(async () => {
+  home = mkdtempSync(join(tmpdir(), 'purser-mailbox-'));
+  mailbox = await start();
+});
+afterEach(async () => {
+  await mailbox.stop();
+  rmSync(home, { recursive: true, force: true });
+});
+
+async function send(mail: SendMailOptions): Promise<void> {
+  const transport = createTransport(mailbox.smtpUrl);
+  await transport.sendMail({ from: 'Purser <purser@example.com>', to: 'treasurer@example.com', ...mail });
+  transport.close();
+}
+
+interface WireMail {
+  id: string;
+  to: string;
+  subject: string;
+  date: string;
+  text: string;
+  links: string[];
+}
+const mails = async () => ((await (await fetch(`${mailbox.url}/api/mails`)).json()) as { data: WireMail[] }).data;
+const page = async (path: string) => {
+  const response = await fetch(`${mailbox.url}${path}`);
+  return { status: response.status, headers: response.headers, html: await response.text() };
+};
+
+/** A request with any headers, which `fetch` would not send. */
+function call(o: { method?: string; path: string; headers?: Record<string, string>; body?: string }) {
+  return new Promise<{ status: number; body: string }>((resolve, reject) => {
+    const { method = 'GET', path, headers = {}, body } = o;
+    const sent = request(`${mailbox.url}${path}`, { method, headers }, (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (chunk: string) => {
+        text += chunk;
+      });
+      response.on('end', () => resolve({ status: response.statusCode!, body: text }));
+    });
+    sent.once('error', reject);
+    sent.end(body);
+  });
+}
+
+describe('the mailbox', () => {
+  it('says what sends a mail while there is none', async () => {
+    expect(await mails()).toEqual([]);
+    const { status, html } = await page('/');
+    expect(status).toBe(200);
+    expect(html).toContain('No mail yet. A payment above the threshold of a <code>human_approval</code> policy');
+  });
+
+  it('lists the newest first, and shows one with its text and a link that opens in a new tab', async () => {
+    await send({ subject: 'First', text: 'One' });
+    await send({
+      subject: 'Approve 150 USDC?',
+      text: `Payment of 150 USDC – please decide (${link}).`,
+      html: `<p>Payment of <b>150 USDC</b> – <a href="${link}">decide</a></p>`,
+    });
+    const [second, first] = await mails();
+    expect(second).toEqual({
+      id: expect.stringMatching(/^\d{8}T\d{9}Z$/),
+      to: 'treasurer@example.com',
+      subject: 'Approve 150 USDC?',
+      date: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+      text: `Payment of 150 USDC – please decide (${link}).`,
+      links: [link],
+    });
+    expect(Math.abs(Date.now() - Date.parse(second!.date))).toBeLessThan(60_000);
+    expect(first).toMatchObject({ subject: 'First', text: 'One', links: [] });
+
+    const list = (await page('/')).html;
+    expect(list.indexOf('Approve 150 USDC?')).toBeLessThan(list.indexOf('First'));
+    expect(list).toContain('To treasurer@example.com');
+    const shown = await page(`/mails/${second!.id}`);
+    expect(shown.html).toContain('<dd>&quot;Purser&quot; &lt;purser@example.com&gt;</dd>');
+    expect(shown.html).toContain(`<a href="${link}" target="_blank" rel="noopener noreferrer">${link}</a>).</pre>`);
+    expect(shown.html).toContain(`<iframe src="/mails/${second!.id}/html"`);
+    const frame = await page(`/mails/${second!.id}/html`);
+    expect(frame.html).toContain('<p>Payment of <b>150 USDC</b>');
+    // A mail without HTML has no frame, and nothing that could be in it.
+    expect((await page(`/mails/${first!.id}`)).html).not.toContain('<iframe');
+    expect((await page(`/mails/${first!.id}/html`)).status).toBe(404);
+  });
+
+  it('says to whom a mail was delivered, whatever its headers say', async () => {
+    await send({
+      to: 'ceo@example.com',
+      headers: { 'Delivered-To': 'forged@example.com' },
+      envelope: { from: 'a@example.com', to: 'b@example.com' },
+    });
+    expect((await mails())[0]!.to).toBe('b@example.com');
+  });
+
+  it('shows text of a sender as text, wherever it stands', async () => {
+    const hostile = `"><script>alert(1)</script><img src=x onerror=alert(2)>'`;
+    await send({
+      from: { name: hostile, address: 'mallory@example.com' },
+      subject: hostile,
+      text: `${hostile} http://example.com/"onmouseover="alert(3) javascript:alert(4)`,
+    });
+    const [mail] = await mails();
+    expect(mail).toMatchObject({ subject: hostile, links: ['http://example.com/'] });
+    for (const path of ['/', `/mails/${mail!.id}`]) {
+      const { html } = await page(path);
+      expect(html).toContain('&lt;script&gt;alert(1)&lt;/script&gt;');
+      expect(html).not.toMatch(/<script|<img|"onmouseover|href="javascript/);
+    }
+  });
+
+  it('answers every page with a policy that runs no script and lets nobody frame it', async () => {
+    await send({ html: '<p>Hello</p>' });
+    const [mail] = await mails();
+    for (const path of ['/', `/mails/${mail!.id}`, '/mails/none']) {
+      const { headers, html } = await page(path);
+      expect(headers.get('content-security-policy')).toBe(
+        "default-src 'none'; style-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+      );
+      expect(headers.get('x-content-type-options')).toBe('nosniff');
+      expect(headers.get('referrer-policy')).toBe('no-referrer');
+      expect(html).not.toContain('<script');
+    }
+    const frame = await page(`/mails/${mail!.id}/html`);
+    expect(frame.headers.get('content-security-policy')).toBe(
+      "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
+    );
+  });
+
+  it('refuses a mail that is too large, and keeps nothing of it', async () => {
+    await expect(send({ text: 'x'.repeat(limitBytes) })).rejects.toMatchObject({ code: 'EMESSAGE' });
+    // A sender who says no size, and does not care about ours.
+    const answer = await speakSmtp([
+      'EHLO test',
+      'MAIL FROM:<a@example.com>',
+      'RCPT TO:<b@example.com>',
+      'DATA',
+      `${`${'x'.repeat(70)}\r\n`.repeat(limitBytes / 64)}.`,
+    ]);
+    expect(answer.at(-1)).toMatch(/^552 /);
+    expect(await mails()).toEqual([]);
+    expect(readdirSync(join(home, 'mail'))).toEqual([]);
+  });
+
+  it('takes mail for at most 50 people at once, and no passwords', async () => {
+    const answers = await speakSmtp([
+      'EHLO test',
+      'MAIL FROM:<a@example.com>',
+      ...Array.from({ length: 51 }, (_, index) => `RCPT TO:<person-${index}@example.com>`),
+    ]);
+    expect(answers.slice(-51, -1).every((answer) => answer.startsWith('250 '))).toBe(true);
+    expect(answers.at(-1)).toMatch(/^452 /);
+    expect(answers.join('\n')).not.toMatch(/AUTH|STARTTLS/);
+    expect(await speakSmtp(['EHLO test', 'AUTH PLAIN AGEAYg=='])).toContainEqual(expect.stringMatching(/^5\d\d /));
+  });
+
+  it('keeps the newest 200, over a restart too, in files that nobody else may read', async () => {
+    const transport = createTransport({
+      url: mailbox.smtpUrl,
+      pool: true,
+      maxConnections: 1,
+      maxMessages: Infinity,
+    } as object);
+    for (let index = 1; index <= keptMails + 1; index += 1)
+      await transport.sendMail({ from: 'a@example.com', to: 'b@example.com', subject: `Mail ${index}`, text: '.' });
+    transport.close();
+    const expected = Array.from({ length: keptMails }, (_, index) => `Mail ${keptMails + 1 - index}`);
+    expect((await mails()).map(({ subject }) => subject)).toEqual(expected);
+
+    await mailbox.stop();
+    mailbox = await start();
+    expect((await mails()).map(({ subject }) => subject)).toEqual(expected);
+    await send({ subject: 'After', text: '.' });
+    expect((await mails()).map(({ subject }) => subject)).toEqual(['After', ...expected.slice(0, -1)]);
+
+    const dir = join(home, 'mail');
+    expect(statSync(dir).mode & 0o777).toBe(0o700);
+    const files = readdirSync(dir);
+    expect(files).toHaveLength(keptMails);
+    expect(new Set(files.map((name) => statSync(join(dir, name)).mode & 0o777))).toEqual(new Set([0o600]));
+  });
+
+  it('knows only its own mails and paths', async () => {
+    for (const path of ['/mails/20260101T000000000Z', '/mails/..%2Fkeys', '/mails/%2e%2e/html', '/favicon.ico'])
+      expect((await page(path)).status, path).toBe(404);
+    expect((await call({ method: 'DELETE', path: '/' })).status).toBe(405);
+  });
+
+  it('refuses every name but those of this machine, so that no domain that points here can read mail', async () => {
+    await send({ subject: 'Secret', text: link });
+    for (const host of [
+      'evil.example',
+      'evil.example:8025',
+      '127.0.0.1.evil.example',
+      'localhost.evil.example',
+      '192.168.0.1',
+    ])
+      for (const path of ['/', '/api/mails', '/mailbox.css']) {
+        const { status, body } = await call({ path, headers: { host } });
+        expect(status, `${host}${path}`).toBe(403);
+        expect(body).not.toContain('Secret');
+      }
+    for (const host of ['localhost', 'LOCALHOST:9', '127.0.0.1:9', '[::1]:9'])
+      expect((await call({ path: '/api/mails', headers: { host } })).status, host).toBe(200);
+  });
+});
+
+describe('the development issuer', () => {
+  const ask = (o: { body?: string; headers?: Record<string, string>; method?: string } = {}) =>
+    call({
+      method: 'POST',
+      path: '/token',
+      body: JSON.stringify({ email: 'treasurer@example.com' }),
+      ...o,
+      headers: { 'content-type': 'application/json', ...o.headers },
+    });
+  const keysFile = () => join(home, 'keys', 'development-issuer.jwks.json');
+  const verify = (token: string) => createTokenVerifier(JSON.parse(readFileSync(keysFile(), 'utf8')))(token);
+  const tokenOf = async (email: string): Promise<string> =>
+    JSON.parse((await ask({ body: JSON.stringify({ email }) })).body).access_token;
+
+  it('gives a token of any person for the account, and says that it is for development', async () => {
+    const { status, body } = await ask({ body: '{"email":"Treasurer@Example.com"}' });
+    expect(status).toBe(200);
+    const answer = JSON.parse(body);
+    expect(answer).toEqual({
+      access_token: expect.any(String),
+      token_type: 'Bearer',
+      expires_in: 3600,
+      note: expect.stringContaining('For development only'),
+    });
+    expect(await verify(answer.access_token)).toEqual({
+      accountId: 'acct_1',
+      userId: expect.stringMatching(/^user_[0-7][0-9a-hjkmnp-tv-z]{25}$/),
+      sessionId: expect.stringMatching(/^sess_/),
+      email: 'treasurer@example.com',
+    });
+    const claims = JSON.parse(Buffer.from(answer.access_token.split('.')[1], 'base64url').toString());
+    expect(claims).toMatchObject({ iss: 'purser-dev', email_verified: true });
+    expect(claims.exp - claims.iat).toBe(3600);
+  });
+
+  it('knows a person again by the address, also after a restart, and its tokens stay good', async () => {
+    const before = await tokenOf('treasurer@example.com');
+    await mailbox.stop();
+    mailbox = await start();
+    const [first, again, other] = [before, await tokenOf('TREASURER@example.com'), await tokenOf('b@example.com')];
+    expect((await verify(again)).userId).toBe((await verify(first)).userId);
+    expect((await verify(again)).sessionId).not.toBe((await verify(first)).sessionId);
+    expect((await verify(other)).userId).not.toBe((await verify(first)).userId);
+  });
+
+  it('keeps its private key to itself', () => {
+    expect(statSync(join(home, 'keys', 'development-issuer.json')).mode & 0o777).toBe(0o600);
+    const { keys } = JSON.parse(readFileSync(keysFile(), 'utf8'));
+    expect(keys).toEqual([
+      {
+        kty: 'EC',
+        crv: 'P-256',
+        x: expect.any(String),
+        y: expect.any(String),
+        kid: expect.any(String),
+        alg: 'ES256',
+        use: 'sig',
+      },
+    ]);
+  });
+
+  it.each([
+    ['another name of this machine', { headers: { host: 'evil.example' } }, 403],
+    ['a page of another origin', { headers: { origin: 'https://evil.example' } }, 403],
+    ['a page of another port', { headers: { origin: 'http://127.0.0.1:1' } }, 403],
+    ['a page without origin', { headers: { origin: 'null' } }, 403],
+    ['a form', { headers: { 'content-type': 'text/plain' } }, 415],
+    ['a GET', { method: 'GET', body: '' }, 405],
+    ['what is no e-mail address', { body: '{"email":"treasurer"}' }, 400],
+    ['an address with a line break', { body: '{"email":"a@example.com\\r\\nBcc: b@example.com"}' }, 400],
+    ['an address that is too long', { body: `{"email":"${'a'.repeat(250)}@example.com"}` }, 400],
+    ['another member', { body: '{"email":"a@example.com","account":"acct_2"}' }, 400],
+    ['no JSON', { body: 'email=a@example.com' }, 400],
+    ['a body without end', { body: `{"email":"${'a'.repeat(2_000_000)}` }, 400],
+  ])('refuses %s', async (_, o, status) => {
+    const answer = await ask(o);
+    expect(answer.status).toBe(status);
+    expect(answer.body).not.toContain('access_token');
+    expect(JSON.parse(answer.body).message).toEqual(expect.any(String));
+  });
+
+  it('is there only where it was given', async () => {
+    const without = await startMailbox({ dir: join(home, 'other'), smtpPort: 0, httpPort: 0 });
+    const answer = await fetch(`${without.url}/token`, { method: 'POST' });
+    expect(answer.status).toBe(405);
+    await without.stop();
+  });
+});
+
+/** Speaks SMTP line by line, as a sender that keeps to no limit; returns the last line of each answer. */
+function speakSmtp(lines: string[]): Promise<string[]> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(new URL(mailbox.smtpUrl).port), '127.0.0.1');
+    const answers: string[] = [];
+    const waiting = [...lines];
+    let buffered = '';
+    socket.setEncoding('utf8').on('data', (chunk: string) => {
+      buffered += chunk;
+      for (let end = buffered.indexOf('\r\n'); end >= 0; end = buffered.indexOf('\r\n')) {
+        const line = buffered.slice(0, end);
+        buffered = buffered.slice(end + 2);
+        answers.push(line);
+        // "250-" announces more lines of the same answer.
+        if (line[3] === '-') continue;
+        const next = waiting.shift();
+        if (next === undefined) socket.end();
+        else socket.write(`${next}\r\n`);
+      }
+    });
+    socket.once('error', reject);
+    socket.once('close', () => resolve(answers));
+  });
+}
