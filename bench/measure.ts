@@ -47,6 +47,8 @@ export const names = {
   decision: (token: BenchToken) => `${token}: POST → decision`,
   hash: (token: BenchToken) => `${token}: POST → hash`,
   confirmed: (token: BenchToken) => `${token}: POST → confirmed`,
+  answered: 'USDC: POST …/approve → decided',
+  approvedHash: 'USDC: POST …/approve → hash',
   rawHash: (token: BenchToken) => `floor, raw viem ${token}: → hash`,
   rawReceipt: (token: BenchToken) => `floor, raw viem ${token}: → receipt`,
   workflow1: 'floor, workflow with 1 activity',
@@ -100,6 +102,7 @@ export async function measure({ facts, home, ports }: BenchStack, context: Measu
           rawCase(raw[0]!, 'ETH'),
           payCase(payer, made.agentIds[0]!, 'USDC'),
           rawCase(raw[0]!, 'USDC'),
+          approveCase(payer, made.askedAgentId),
           async () => ({ [names.workflow1]: await workflows.oneActivityMs() }),
           async () => ({ [names.workflow3]: await workflows.threeActivitiesMs() }),
           async () => ({ [names.signature]: await signatures.signMs() }),
@@ -131,6 +134,13 @@ function payCase(payer: PaymentClient, agentId: string, token: BenchToken) {
   };
 }
 
+function approveCase(payer: PaymentClient, agentId: string) {
+  return async () => {
+    const { answerMs, hashMs } = await payer.approveAlone({ agentId });
+    return { [names.answered]: answerMs, [names.approvedHash]: hashMs };
+  };
+}
+
 function rawCase(wallet: RawWallet, token: BenchToken) {
   return async () => {
     const { hashMs, confirmedMs } = await wallet.pay({ token });
@@ -138,7 +148,10 @@ function rawCase(wallet: RawWallet, token: BenchToken) {
   };
 }
 
-/** Those that pay later, whose wallets the faucet fills, and some whose wallets stay empty. The first of each is warm-up. */
+/**
+ * Those that pay later, whose wallets the faucet fills; some whose wallets stay empty; one whose payments wait for a
+ * person. The first of each is warm-up.
+ */
 async function makeAgents(payer: PaymentClient, { plan, chain }: { plan: Plan; chain: string }) {
   const make = async (chainId: string, count: number) => {
     const agents: { id: string; ms: number }[] = [];
@@ -148,7 +161,10 @@ async function makeAgents(payer: PaymentClient, { plan, chain }: { plan: Plan; c
   };
   const funded = await make(chain, width);
   const unfunded = await make(unfundedChain, plan.agents);
+  const asked = await payer.createAgent({ name: 'bench asked', chain });
+  await payer.askForAll({ agentId: asked.id });
   return {
+    askedAgentId: asked.id,
     agentIds: funded.map(({ id }) => id),
     durations: new Map([
       [names.agent, unfunded.map(({ ms }) => ms)],

@@ -16,9 +16,16 @@ export type BenchToken = keyof typeof amounts;
 const agentShape = z.object({ id: z.string(), wallet: z.object({ address: z.string() }) });
 const transactionShape = z.object({
   id: z.string(),
+  agent_id: z.string(),
   status: z.enum(['pending', 'confirmed', 'failed']),
   failure_message: z.string().nullish(),
 });
+const askedShape = z.object({
+  data: z.array(z.object({ transaction_id: z.string(), notices: z.array(z.object({ status: z.string() })) })),
+});
+const tokenShape = z.object({ access_token: z.string() });
+/** Who agrees to every payment that is asked about. */
+const approver = 'bench@example.com';
 type Transaction = z.output<typeof transactionShape>;
 
 /** A client of the service, as an agent's program is one. */
@@ -34,15 +41,30 @@ export interface PaymentClient {
     /** GET /transactions/{id} answers `confirmed`. */
     confirmedMs: number;
   }>;
+  /** A payment that waits for a person, while nothing else happens, counted from before the person's POST. */
+  approveAlone(o: { agentId: string }): Promise<{
+    /** The answer of the person's POST is there: it is decided. */
+    answerMs: number;
+    /** The database holds hash and signed bytes. */
+    hashMs: number;
+  }>;
+  /** Has every payment of an agent wait for a person. */
+  askForAll(o: { agentId: string }): Promise<void>;
   /** One payment among many: resolves when the database shows it as confirmed. */
   payAmongOthers(o: { agentId: string; token: BenchToken }): Promise<void>;
 }
 
 export function createPaymentClient({ facts, watch }: { facts: DevFacts; watch: DatabaseWatch }): PaymentClient {
-  async function call<T>(schema: z.ZodType<T>, path: string, body?: unknown): Promise<T> {
-    const response = await fetch(`${facts.base_url}/api/v1${path}`, {
+  const keyHeaders = { 'X-API-Key': facts.api_key };
+  async function call<T>(
+    schema: z.ZodType<T>,
+    path: string,
+    body?: unknown,
+    credential: Record<string, string> = keyHeaders,
+  ): Promise<T> {
+    const response = await fetch(path.startsWith('/') ? `${facts.base_url}/api/v1${path}` : path, {
       method: body === undefined ? 'GET' : 'POST',
-      headers: { 'X-API-Key': facts.api_key, 'Content-Type': 'application/json' },
+      headers: { ...credential, 'Content-Type': 'application/json' },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     const answer: unknown = await response.json();
@@ -70,7 +92,39 @@ export function createPaymentClient({ facts, watch }: { facts: DevFacts; watch: 
     throw new Error(`Payment ${id} was not confirmed within ${confirmWithinMs / 1000} s.`);
   }
 
+  async function untilAsked(id: string): Promise<void> {
+    for (const deadline = Date.now() + confirmWithinMs; Date.now() < deadline; await delay(lookMs)) {
+      const transaction = await call(transactionShape, `/transactions/${id}`);
+      refuseFailed(transaction);
+      // The mail goes out once the payment waits for nothing else.
+      const { data } = await call(askedShape, `/approvals?agent_id=${transaction.agent_id}&status=pending`);
+      if (data.some((each) => each.transaction_id === id && each.notices.every(({ status }) => status === 'sent')))
+        return;
+    }
+    throw new Error(`Nobody was asked about payment ${id} within ${confirmWithinMs / 1000} s.`);
+  }
+
   return {
+    async askForAll({ agentId }) {
+      const rules = { threshold: '0', approvers: [approver] };
+      await call(z.unknown(), '/policies', { agent_id: agentId, type: 'human_approval', rules });
+    },
+
+    async approveAlone({ agentId }) {
+      const { id } = await post({ agentId, token: 'USDC' });
+      await untilAsked(id);
+      const { access_token } = await call(tokenShape, facts.token_url, { email: approver }, {});
+      const credential = { Authorization: `Bearer ${access_token}` };
+      const from = performance.now();
+      const stored = watch.nextAttempt({ withinMs: confirmWithinMs });
+      stored.catch(() => {});
+      await call(z.unknown(), `/transactions/${id}/approve`, {}, credential);
+      const answerMs = performance.now() - from;
+      const hashMs = (await stored) - from;
+      await untilConfirmed(id);
+      return { answerMs, hashMs };
+    },
+
     async createAgent({ name, chain }) {
       const from = performance.now();
       const { id } = await call(agentShape, '/agents', { agent_name: name, chain });

@@ -105,6 +105,10 @@ function paymentRatios({ durations, throughput }: Measured): Ratio[] {
       const name = `${names.hash(token)} / (signature + workflow with 3)`;
       return { name, value, aim: hashAim, isMet: value <= hashAim };
     }),
+    {
+      name: `${names.approvedHash} / ${names.hash('USDC')}`,
+      value: p50(names.approvedHash) / p50(names.hash('USDC')),
+    },
     ...tokens.map((token) => ({
       name: `${names.confirmed(token)} / raw viem → receipt`,
       value: p50(names.confirmed(token)) / p50(names.rawReceipt(token)),

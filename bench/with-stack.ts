@@ -70,6 +70,8 @@ function benchEnv(env: NodeJS.ProcessEnv, dir: string): NodeJS.ProcessEnv {
     PURSER_POSTGRES_PORT: '0',
     PURSER_SIGNER_PORTS: '0',
     PURSER_TEMPORAL_UI_PORT: '0',
+    PURSER_MAIL_PORT: '0',
+    PURSER_SMTP_PORT: '0',
     TEMPORAL_ADDRESS: undefined,
     DATABASE_URL: undefined,
     PURSER_SPARE_KEYS: '0',
