@@ -25,19 +25,20 @@ export const mailPolicy = [
 ].join('; ');
 
 export const stylePath = '/mailbox.css';
+/** The colours are those of the pages for approvers, api/pages/style.ts. */
 export const style = `:root {
   color-scheme: light dark;
-  --text: light-dark(#1c1c1a, #ecebe6);
-  --faint: light-dark(#62615b, #a3a199);
-  --line: light-dark(#dddbd3, #3a3934);
-  --ground: light-dark(#faf9f6, #1a1a18);
-  --link: light-dark(#1f4fa3, #93b6f5);
+  --ground: light-dark(#f4f5f7, #0f1216);
+  --ink: light-dark(#161a20, #eceff3);
+  --muted: light-dark(#57606c, #a3adba);
+  --line: light-dark(#e1e4e9, #2a313a);
+  --link: light-dark(#1b57b8, #8ab4f8);
 }
 * { box-sizing: border-box; }
 body {
   margin: 0 auto; max-width: 46rem; padding: 2rem 1rem 4rem;
-  background: var(--ground); color: var(--text);
-  font: 1rem/1.5 system-ui, sans-serif; overflow-wrap: anywhere;
+  background: var(--ground); color: var(--ink);
+  font: 1rem/1.55 system-ui, sans-serif; overflow-wrap: anywhere;
 }
 h1 { font-size: 1.375rem; line-height: 1.25; margin: 0 0 1.5rem; }
 h2 { font-size: 1rem; margin: 2rem 0 .5rem; }
@@ -45,7 +46,7 @@ a { color: var(--link); text-underline-offset: .15em; }
 a:focus-visible { outline: 2px solid currentColor; outline-offset: 3px; }
 p, dd { margin: 0; }
 nav { margin: 0 0 1.5rem; }
-time, dt, .faint { color: var(--faint); font-size: .875rem; }
+time, dt, .muted { color: var(--muted); font-size: .875rem; }
 ul { list-style: none; margin: 0; padding: 0; border-top: 1px solid var(--line); }
 li { border-bottom: 1px solid var(--line); padding: .75rem 0; display: grid; gap: .125rem; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1rem; align-items: baseline; margin: 0 0 1.5rem; }
@@ -82,7 +83,7 @@ export function mailPage(mail: Mail): string {
 </dl>
 ${frame}
 <h2>As text</h2>
-${mail.text === '' ? html`<p class="faint">This mail has no text part.</p>` : html`<pre>${linkedText(mail.text)}</pre>`}`,
+${mail.text === '' ? html`<p class="muted">This mail has no text part.</p>` : html`<pre>${linkedText(mail.text)}</pre>`}`,
   });
 }
 
