@@ -1,12 +1,18 @@
+import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { request } from 'node:http';
-import { connect } from 'node:net';
+import { createServer, request } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createTransport, type SendMailOptions } from 'nodemailer';
+import { chromium } from 'playwright-core';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openIssuer } from '../../dev/issuer.ts';
+import { openMailStore } from '../../dev/mail-store.ts';
 import { type Mailbox, startMailbox } from '../../dev/mailbox.ts';
+
+const launchBrowser = () => chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
+
 import { createTokenVerifier } from '../../shared/access-token.ts';
 
 const keptMails = 200;
@@ -150,6 +156,52 @@ describe('the mailbox', () => {
     );
   });
 
+  it('lets no HTML of a mail run, load anything or leave its frame, but open links in new tabs', async () => {
+    const asked: string[] = [];
+    const evil = createServer((incoming, response) => {
+      asked.push(incoming.url!);
+      response
+        .setHeader('content-type', 'text/html')
+        .end('<title>loaded</title><script>document.title = opener</script>');
+    }).listen(0, '127.0.0.1');
+    await once(evil, 'listening');
+    const at = `http://127.0.0.1:${(evil.address() as AddressInfo).port}`;
+    await send({
+      html: `<html><head><base href="${at}/base/" target="_top"><meta http-equiv="refresh" content="0;url=${at}/refresh">
+        <link rel="stylesheet" href="${at}/css"><link rel="preload" as="image" href="${at}/preload"><style>
+        @import url(${at}/import); p { background: url(${at}/background) }</style></head>
+        <body onload="location='${at}/onload'"><p>Hello</p><script>top.location='${at}/script'</script>
+        <script src="${at}/src"></script><img src="${at}/img" onerror="fetch('${at}/onerror')"><iframe src="${at}/frame"></iframe>
+        <svg onload="fetch('${at}/svg')"></svg><object data="${at}/object"></object><video src="${at}/video" autoplay></video>
+        <form action="${at}/form" id="f"><button id="submit">Send</button></form>
+        <a id="top" href="${at}/top" target="_top">top</a> <a id="self" href="${at}/self" target="_self">self</a>
+        <a id="script" href="javascript:top.location='${at}/javascript'" target="_self">script</a>
+        <a id="plain" href="${at}/plain">plain</a></body></html>`,
+    });
+    const url = `${mailbox.url}/mails/${(await mails())[0]!.id}`;
+    const browser = await launchBrowser();
+    try {
+      const tab = await browser.newPage();
+      await tab.goto(url);
+      const frame = tab.frameLocator('iframe');
+      for (const id of ['submit', 'top', 'script']) await frame.locator(`#${id}`).click();
+      expect(tab.url()).toBe(url);
+      const opened = tab.context().waitForEvent('page');
+      await frame.locator('#plain').click();
+      const page = await opened;
+      await expect.poll(() => page.title()).toBe('null');
+      expect(page.url()).toBe(`${at}/plain`);
+      expect(await page.evaluate('document.referrer')).toBe('');
+      await frame.locator('#self').click();
+      // The browser has put an error page into the frame: only our own pages may stand there.
+      await expect.poll(() => tab.frames()[1]!.url()).toBe('chrome-error://chromewebdata/');
+      expect(asked.filter((path) => path !== '/favicon.ico')).toEqual(['/plain']);
+    } finally {
+      await browser.close();
+      evil.close();
+    }
+  });
+
   it('refuses a mail that is too large, and keeps nothing of it', async () => {
     await expect(send({ text: 'x'.repeat(limitBytes) })).rejects.toMatchObject({ code: 'EMESSAGE' });
     // A sender who says no size, and does not care about ours.
@@ -201,6 +253,17 @@ describe('the mailbox', () => {
     const files = readdirSync(dir);
     expect(files).toHaveLength(keptMails);
     expect(new Set(files.map((name) => statSync(join(dir, name)).mode & 0o777))).toEqual(new Set([0o600]));
+  });
+
+  it('keeps all of those that come in one moment', async () => {
+    const store = openMailStore({ dir: join(home, 'mail') });
+    const names = Array.from({ length: 20 }, (_, index) => `Mail ${index}`);
+    await Promise.all(
+      names.map((name) =>
+        store.add({ recipients: ['a@example.com'], source: Buffer.from(`Subject: ${name}\r\n\r\n.`) }),
+      ),
+    );
+    expect((await mails()).map(({ subject }) => subject).sort()).toEqual(names.sort());
   });
 
   it('knows only its own mails and paths', async () => {
