@@ -50,7 +50,7 @@ time, dt, .muted { color: var(--muted); font-size: .875rem; }
 ul { list-style: none; margin: 0; padding: 0; border-top: 1px solid var(--line); }
 li { border-bottom: 1px solid var(--line); padding: .75rem 0; display: grid; gap: .125rem; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1rem; align-items: baseline; margin: 0 0 1.5rem; }
-iframe { display: block; width: 100%; height: 36rem; max-height: 80vh; border: 1px solid var(--line); border-radius: 4px; }
+iframe { display: block; width: 100%; height: 46rem; border: 1px solid var(--line); border-radius: 4px; }
 pre { margin: 0; font: .875rem/1.5 ui-monospace, monospace; white-space: pre-wrap; }
 `;
 
