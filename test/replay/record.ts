@@ -83,7 +83,7 @@ const waiting = (await client.post('/agents', { agent_name: `waiting ${Date.now(
   .id as string;
 const asking = { threshold: '0', approvers: ['nobody@example.com'], timeout_seconds: 60 };
 await client.post('/policies', { agent_id: waiting, type: 'human_approval', rules: asking });
-await save('transaction-approval-timeout', await pay('1', waiting));
+await save('transaction-approval-expired', await pay('1', waiting));
 const approved = (await client.post('/agents', { agent_name: `approved ${Date.now()}`, chain: dev.chain })).body
   .id as string;
 const answering = { threshold: '0', approvers: [approver] };
