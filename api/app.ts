@@ -10,6 +10,7 @@ import { createRequestId } from './middleware/request-id.ts';
 import { createOpenApiDocument } from './openapi.ts';
 import type { Fund } from './operations/fund-wallet.ts';
 import { createAgentEndpoints } from './routes/agents.ts';
+import { createApprovalPageRouter } from './routes/approval-page.ts';
 import { createApprovalEndpoints } from './routes/approvals.ts';
 import { createDocsRouter } from './routes/docs.ts';
 import { createHealthRouter } from './routes/health.ts';
@@ -48,6 +49,7 @@ export function createApp(deps: AppDependencies): Express {
   app.use(createRequestId({ log }), accessLog, securityHeaders());
   app.use(createHealthRouter({ pool, temporal }));
   app.use(createDocsRouter({ document: createOpenApiDocument({ endpoints, version: interfaceVersion }) }));
+  app.use(createApprovalPageRouter({ pool, tellAnswer: temporal.tellAnswer, registry: deps.registry }));
   app.use('/api', (_request, response, next) => {
     response.setHeader('Cache-Control', 'no-store');
     next();
