@@ -8,7 +8,7 @@ import { writeAddress, writeText, writeTime } from './words.ts';
 /** Digits and points of an amount that fit a phone in large type. */
 const largeTypeLength = 12;
 
-/** What is paid, e.g. `12,500.50` and `USDC`. */
+/** What is paid, e.g. `12 500.5` and `USDC`. */
 export function amountOf({ approval }: Pick<Asked, 'approval'>): { readonly number: string; readonly unit: string } {
   return {
     number: groupDigits(formatAmount(BigInt(approval.amount_minor), approval.decimals)),
