@@ -21,6 +21,9 @@ const steps: Readonly<Record<string, string>> = {
   DATA: 'the mail',
 };
 
+/** How Node names what is wrong with a certificate or with TLS itself, e.g. `CERT_HAS_EXPIRED`. */
+const certificateFault = /CERT|SIGNATURE|_SSL_|_TLS_/;
+
 /** What happened where the server said nothing of it, by nodemailer's `code`. */
 const faults: Readonly<Record<string, string>> = {
   EDNS: 'The name of the mail server cannot be resolved',
@@ -47,19 +50,21 @@ const faults: Readonly<Record<string, string>> = {
 export function readMailFailure(error: unknown, { secret }: { secret: string }): MailFailure {
   const { code = '', originalCode, command = '', responseCode, response = '', permanent } = error as NodemailerError;
   if (responseCode !== undefined) {
-    const step = command.startsWith('AUTH') ? 'our credentials' : (steps[command] ?? 'a command');
+    const isAuth = command.startsWith('AUTH');
+    const step = isAuth ? 'our credentials' : (steps[command] ?? 'a command');
     const enhanced = /^\d{3}[ -]([245]\.\d{1,3}\.\d{1,3})\b/.exec(response)?.[1];
     const status = enhanced === undefined ? responseCode : `${responseCode} ${enhanced}`;
-    const text = quote(response, secret);
+    // To credentials it may answer with the password.
+    const text = isAuth ? '' : quote(response, secret);
     return {
       message: `The mail server answered ${status} to ${step}${text === '' ? '.' : `: ${text}`}`,
       isPermanent: permanent === true && (command === 'RCPT TO' || command === 'DATA'),
     };
   }
-  const fault = faults[code] ?? 'The mail could not be sent';
-  const detail = [originalCode ?? code].filter((text) => /^[A-Z][A-Z_\d]{1,39}$/.test(text));
+  const detail = originalCode ?? code;
+  const fault = faults[certificateFault.test(detail) ? 'ETLS' : code] ?? 'The mail could not be sent';
   return {
-    message: detail.length === 0 ? `${fault}.` : `${fault} (${detail[0]}).`,
+    message: /^[A-Z][A-Z_\d]{1,39}$/.test(detail) ? `${fault} (${detail}).` : `${fault}.`,
     isPermanent: code === 'EENVELOPE' || code === 'EMESSAGE',
   };
 }

@@ -208,7 +208,7 @@ describe('failure of a mail', () => {
     ],
     [
       refused('535-5.7.8 Bad\n535 5.7.8 credentials.', 'AUTH PLAIN'),
-      'The mail server answered 535 5.7.8 to our credentials: Bad credentials.',
+      'The mail server answered 535 5.7.8 to our credentials.',
     ],
     [refused('554 x@y.z', 'DATA'), 'The mail server answered 554 to the mail.'],
     [
