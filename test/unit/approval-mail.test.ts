@@ -247,6 +247,12 @@ describe('failure of a mail', () => {
     );
   });
 
+  it('holds no piece of a token that looks like words', () => {
+    const error = refused('554 5.7.1 Blocked: corre ct horse bat tery', 'DATA');
+    expect(read(error, 'correcthorsebattery').message).toBe('The mail server answered 554 5.7.1 to the mail.');
+    expect(read(error, 'another').message).toContain(': Blocked: corre ct horse bat tery');
+  });
+
   it('is cut to a sane length', () => {
     expect(read(refused(`554 5.7.1 ${'go away '.repeat(2_000)}`, 'DATA')).message.length).toBeLessThan(200);
   });
