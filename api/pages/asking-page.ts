@@ -4,7 +4,7 @@ import { frame } from './frame.ts';
 import { html } from './html.ts';
 import { check, clock, cross } from './icons.ts';
 import type { Asked } from './standing.ts';
-import { writeTime } from './words.ts';
+import { writeEmail, writeTime } from './words.ts';
 
 /** Longest note, in code points. */
 export const maxNoteLength = 1024;
@@ -39,7 +39,7 @@ ${form(asked, { action, fault })}`;
   return frame({
     title: `${fault ? 'Not sent: ' : ''}Approve ${number} ${unit}?`,
     main,
-    footer: html`<p>This page answers for ${asked.approver} alone. Do not pass its link on.</p>`,
+    footer: html`<p>This page answers for ${writeEmail(asked.approver)} alone. Do not pass its link on.</p>`,
   });
 }
 
@@ -60,10 +60,10 @@ function form({ approver }: Asked, { action, fault }: { action: string; fault: F
   // The browser drops the first newline of a textarea; one is given for it to drop.
   return html`<section class="card" aria-labelledby="answer">
 <h2 id="answer" tabindex="-1">Your answer</h2>
-<p>You answer as <strong>${approver}</strong></p>
+<p>You answer as <strong>${writeEmail(approver)}</strong></p>
 <form method="post" action="${action}" autocomplete="off">
 <label for="note">Note <span class="optional">(optional)</span></label>
-<p class="quiet small" id="note-hint">Kept with your answer, for those who run the agent. Up to ${maxNoteLength.toLocaleString('en')} characters.</p>
+<p class="quiet small" id="note-hint">Kept with your answer, for those who run the agent. Up to ${maxNoteLength} characters.</p>
 ${noteFault && html`<p class="error" id="note-error">${noteFault.message}</p>`}
 <textarea id="note" name="note" rows="3" aria-describedby="note-hint${noteFault && ' note-error'}"${noteFault && html` aria-invalid="true"`}>
 ${fault?.note}</textarea>

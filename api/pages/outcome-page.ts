@@ -4,7 +4,7 @@ import { frame } from './frame.ts';
 import { type Fragment, type Html, html } from './html.ts';
 import { check, clock, cross, dash } from './icons.ts';
 import { type Asked, approvalsGiven, ownDecision, type Standing } from './standing.ts';
-import { writeText, writeTime } from './words.ts';
+import { writeEmail, writeText, writeTime } from './words.ts';
 
 interface Outcome {
   readonly mark: Html;
@@ -63,7 +63,7 @@ const outcomes: Readonly<Record<Exclude<Standing, 'asked'>, (asked: Asked) => Ou
       mark: marks.no,
       heading: isOwn ? 'You rejected this payment' : 'This payment was rejected',
       lead: [
-        html`Rejected ${!isOwn && rejection && html`by ${writeText(rejection.approver)} `}on ${writeTime(asked.approval.decided_at!)}. The payment is not made.`,
+        html`Rejected ${!isOwn && rejection && html`by ${writeEmail(rejection.approver)} `}on ${writeTime(asked.approval.decided_at!)}. The payment is not made.`,
         own?.decision === 'approved' && html`You had approved it on ${writeTime(new Date(own.decided_at))}.`,
       ],
       answer: rejection,
@@ -97,7 +97,7 @@ const outcomes: Readonly<Record<Exclude<Standing, 'asked'>, (asked: Asked) => Ou
     mark: marks.over,
     heading: 'You are not asked any more',
     lead: [
-      html`${writeText(asked.approver)} is not among the people who decide on this payment. Answers from this link do not count.`,
+      html`${writeEmail(asked.approver)} is not among the people who decide on this payment. Answers from this link do not count.`,
     ],
   }),
 };

@@ -11,7 +11,7 @@ const faultSentences: Readonly<Record<TextFault, string>> = {
   unpaired_surrogate: 'The note holds characters that are broken. Type it again.',
   control_character: 'The note holds control characters, which nobody can see. Type it again instead of pasting it.',
   too_short: 'The note is too short.',
-  too_long: `The note is too long. Shorten it to ${maxNoteLength.toLocaleString('en')} characters.`,
+  too_long: `The note is too long. Shorten it to ${maxNoteLength} characters.`,
 };
 
 const notOurs: FormFault = {

@@ -52,7 +52,7 @@ export const styleSheet = `
 *,::before,::after{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%;text-size-adjust:100%}
 body{margin:0;background:var(--ground);color:var(--ink);font:1rem/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,"Liberation Sans",sans-serif;overflow-wrap:anywhere}
-header,main,footer{max-width:40rem;margin:0 auto;padding:0 1.25rem}
+header,main,footer{max-width:44rem;margin:0 auto;padding:0 1.25rem}
 header{display:flex;align-items:center;gap:.55rem;padding-top:1.25rem;padding-bottom:1.25rem;font-weight:650;letter-spacing:-.01em}
 header svg{width:1.5rem;height:1.5rem;flex:none;color:var(--ink)}
 footer{padding-top:1.5rem;padding-bottom:3rem;color:var(--muted);font-size:.875rem}
@@ -78,7 +78,6 @@ dt{color:var(--muted);font-size:.875rem}
 dd{margin:.1rem 0 0;overflow:clip;overflow-clip-margin:.25rem}
 .address{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"Liberation Mono",monospace;font-size:.9375rem;line-height:1.7;overflow-wrap:normal}
 .address span{margin-right:.45em;white-space:nowrap}
-.address.plain span{margin-right:0}
 code{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"Liberation Mono",monospace;font-size:.875em}
 .tag{display:inline-block;padding:.05rem .5rem;border:1px solid currentColor;border-radius:1rem;color:var(--wait);font-size:.8125rem;font-weight:600}
 blockquote{margin:.35rem 0 0;padding:.6rem .875rem;border-left:3px solid var(--edge);border-radius:0 .5rem .5rem 0;background:var(--sunken);white-space:pre-wrap;overflow:clip}
@@ -94,7 +93,7 @@ button.yes{border-color:var(--yes);background:var(--yes);color:var(--on-yes)}
 button:hover{text-decoration:underline;text-underline-offset:.2em}
 button:active{filter:brightness(.92)}
 .after{margin-top:1rem}
-.error{color:var(--no);font-weight:600}
+.error{margin-top:.35rem;color:var(--no);font-weight:600}
 .notice{margin-bottom:1rem;padding:1rem 1.25rem;border:1px solid var(--no);border-left-width:.375rem;border-radius:.75rem;background:var(--no-wash)}
 .mark{display:flex;align-items:center;justify-content:center;width:3.5rem;height:3.5rem;margin-bottom:1rem;border-radius:50%}
 .mark svg{width:1.75rem;height:1.75rem}
@@ -104,6 +103,8 @@ button:active{filter:brightness(.92)}
 .mark.over{background:var(--sunken);color:var(--muted)}
 .lead{margin-top:.6rem}
 .lead+.lead{margin-top:.75rem}
+.lead+blockquote{margin-top:1rem}
+.amount+dl{margin-top:1.5rem}
 @media (min-width:40rem){
 header{padding-top:2.5rem}
 .card{padding:2rem}

@@ -19,3 +19,8 @@ export function writeTime(instant: Date): Html {
 export function writeText(text: string): Html {
   return html`<bdi>${text}</bdi>`;
 }
+
+/** An e-mail address, which breaks at its parts where a line is too short for it. */
+export function writeEmail(email: string): Html {
+  return html`<bdi>${email.split(/(?<=[@.])/).map((part) => html`${part}<wbr>`)}</bdi>`;
+}
