@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createPublicClient, http, parseEther } from 'viem';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createTestClient, eventually } from '../support/client.ts';
 import { type DevStack, nothingLeft, npmStart, processesOf } from '../support/dev-stack.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -36,15 +37,54 @@ describe('npm start in a fresh clone', () => {
   const start = (o: { args?: string[]; env?: NodeJS.ProcessEnv } = {}) =>
     npmStart({ cwd: clone, home, ...o, env: { PURSER_CACHE_DIR: join(root, '.cache'), ...o.env } });
   /** Runs the line that the screen shows, in a shell, as a reader does. */
-  const paste = (stack: DevStack) => {
+  const paste = <T>(stack: DevStack, endpoint: string) => {
     const line = stack
       .output()
       .split('\n')
-      .find((text) => text.includes('curl '));
-    return JSON.parse(execFileSync('bash', ['-c', line ?? 'false'], { encoding: 'utf8' })) as {
-      id: string;
-      wallet: { address: `0x${string}` };
-    };
+      .find((text) => text.includes(`curl -s ${endpoint} `));
+    return JSON.parse(execFileSync('bash', ['-c', line ?? 'false'], { encoding: 'utf8' })) as T;
+  };
+  const mails = async (stack: DevStack) => {
+    const answer = await fetch(`${stack.facts().mail_url}/api/mails`);
+    return ((await answer.json()) as { data: { to: string; links: string[] }[] }).data;
+  };
+  /** A payment above a threshold, and a person who is asked by mail and agrees; the person's token is the screen's. */
+  const approvePayment = async (stack: DevStack) => {
+    const { base_url: baseUrl, api_key: apiKey, token_url: tokenUrl, chain } = stack.facts();
+    const client = createTestClient({ baseUrl, apiKey });
+    const agentId = (await client.post('/agents', { agent_name: 'treasury', chain })).body.id;
+    const approvers = ['owner@example.com'];
+    await client.post('/policies', {
+      agent_id: agentId,
+      type: 'human_approval',
+      rules: { threshold: '100', approvers },
+    });
+    const sent = await client.post('/transactions', {
+      ...{ agent_id: agentId, direction: 'outbound', type: 'transfer', chain, token: 'USDC', amount: '150' },
+      to_address: '0x70997970C51812dc3A010C7d01b50e0d17dc79C8',
+    });
+    expect(sent.body).toMatchObject({ status: 'pending', status_detail: 'awaiting_approval' });
+    const inbox = await eventually(
+      () => mails(stack),
+      ({ length }) => length > 0,
+      { timeoutMs: 15_000 },
+    );
+    const link = expect.stringMatching(new RegExp(`^${baseUrl}/approve/[\\w-]{43}$`));
+    expect(inbox).toEqual([expect.objectContaining({ to: 'owner@example.com', links: [link] })]);
+    expect((await fetch(inbox[0]!.links[0]!)).status).toBe(200);
+
+    const { access_token: token } = paste<{ access_token: string }>(stack, tokenUrl);
+    const { id } = (await client.get(`/transactions/${sent.body.id}`)).body.approval;
+    const answer = await fetch(`${baseUrl}/api/v1/approvals/${id}/approve`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${token}` },
+    });
+    expect(await answer.json()).toMatchObject({ id, status: 'approved' });
+    await eventually(
+      () => client.get(`/transactions/${sent.body.id}`),
+      ({ body }) => body.status === 'confirmed',
+      { timeoutMs: 30_000 },
+    );
   };
   const balance = (stack: DevStack, address: `0x${string}`) =>
     createPublicClient({ transport: http(stack.facts().rpc_url) }).getBalance({ address });
@@ -66,14 +106,20 @@ describe('npm start in a fresh clone', () => {
       usdc_address: expect.stringMatching(/^0x[0-9a-fA-F]{40}$/),
       database_url: expect.stringMatching(/^postgresql:\/\/purser_app:/),
       signer_urls: [expect.stringMatching(/^http:/), expect.stringMatching(/^http:/), expect.stringMatching(/^http:/)],
+      mail_url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+      smtp_url: expect.stringMatching(/^smtp:\/\/127\.0\.0\.1:\d+$/),
+      token_url: `${facts.mail_url}/token`,
     });
+    await stack.says(`Mail           ${facts.mail_url}  (`);
     expect(statSync(join(home, 'dev.json')).mode & 0o777).toBe(0o600);
-    for (const url of [facts.temporal_ui, `${facts.base_url}/docs`, `${facts.base_url}/readyz`]) {
+    for (const url of [facts.temporal_ui, facts.mail_url, `${facts.base_url}/docs`, `${facts.base_url}/readyz`]) {
       expect((await fetch(url)).status, url).toBe(200);
     }
-    const agent = paste(stack);
+    const agent = paste<{ id: string; wallet: { address: `0x${string}` } }>(stack, `${facts.base_url}/api/v1/agents`);
     first = { apiKey: facts.api_key, agentId: agent.id, address: agent.wallet.address };
     expect(await balance(stack, first.address)).toBe(parseEther('10'));
+
+    await approvePayment(stack);
 
     const second = start();
     expect(await second.exitCode).toBe(1);
@@ -99,6 +145,7 @@ describe('npm start in a fresh clone', () => {
     const headers = { 'X-API-Key': first.apiKey };
     const answer = await fetch(`${stack.facts().base_url}/api/v1/agents/${first.agentId}`, { headers });
     expect(answer.status).toBe(200);
+    expect(await mails(stack)).toHaveLength(1);
 
     for (const [pattern, name] of [
       [/worker\/main\.ts/, 'The worker'],
@@ -155,6 +202,7 @@ describe('npm start in a fresh clone', () => {
     await stack.says('Ctrl-C stops everything');
     expect(stack.facts().api_key).not.toBe(first.apiKey);
     expect(await balance(stack, first.address)).toBe(0n);
+    expect(await mails(stack)).toEqual([]);
     stack.signalJob('SIGINT');
     await stack.exitCode;
     await nothingLeft(home, { timeoutMs: 1_000 });
