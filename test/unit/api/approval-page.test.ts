@@ -228,7 +228,7 @@ describe('text of agents and people', () => {
               memo: write(memo),
               policy_id: write(memo),
             }),
-            { action: write('a'), fault: { field: 'note', message: write(note), note: write(note) } },
+            { action: write(account), fault: { field: 'note', message: write(note), note: write(note) } },
           ),
           outcomeOf({
             status: 'rejected',
