@@ -23,7 +23,9 @@ import { startSmtpServer, type TestSmtpServer } from '../../support/smtp.ts';
 const publicUrl = 'https://purser.example.com';
 const from = { name: 'Purser', address: 'purser@example.com' };
 const [ops, treasurer] = ['ops@example.com', 'treasurer@example.com'];
-const timeouts = { connectMs: 1_000, greetingMs: 300, socketMs: 300 };
+/** Long enough for a busy machine; servers that hang are given less. */
+const patient = { connectMs: 10_000, greetingMs: 10_000, socketMs: 10_000 };
+const impatient = { connectMs: 5_000, greetingMs: 300, socketMs: 300 };
 const local = (port: number) => ({ host: '127.0.0.1', port, secure: false, auth: undefined });
 
 let database: TestDatabase;
@@ -53,12 +55,14 @@ afterEach(async () => {
 /** The activity as a worker runs it, towards a server. */
 function sender({
   server = local(smtp.port),
-  deadlineMs = 5_000,
+  deadlineMs = 20_000,
   mustEncrypt = false,
+  timeouts = patient,
 }: {
   server?: Parameters<typeof createMailTransport>[0]['server'];
   deadlineMs?: number;
   mustEncrypt?: boolean;
+  timeouts?: typeof patient;
 } = {}) {
   const transport = createMailTransport({ server, mustEncrypt, timeouts });
   transports.push(transport);
@@ -342,7 +346,7 @@ describe('a mail server that hangs', () => {
     ['after its greeting', (socket: Socket) => void socket.write('220 hello\r\n')],
   ])('%s is given up by its timeouts', async (_when, talk) => {
     const id = await ask();
-    const { send } = sender({ server: await hang(talk) });
+    const { send } = sender({ server: await hang(talk), timeouts: impatient });
     const message = 'The mail server did not answer in time (ETIMEDOUT).';
     expect(await failureOf(send(id))).toMatchObject({ type: 'MailNotSent', message, nonRetryable: false });
     expect(await noticeTo(id)).toMatchObject({ status: 'waiting', error: message });
