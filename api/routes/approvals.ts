@@ -12,7 +12,7 @@ import { isId } from '../../shared/ids.ts';
 import { renderApproval } from '../../shared/render-approval.ts';
 import { defineEndpoint, type Endpoint } from '../endpoint.ts';
 import type { Caller } from '../middleware/authenticate.ts';
-import { questionsToAnswer } from '../operations/answer-payment.ts';
+import { answerPayment } from '../operations/answer-payment.ts';
 import { answerRefusal } from '../operations/answer-refusal.ts';
 import { type Answer, decideApprovals } from '../operations/decide-approval.ts';
 import { readPage } from '../read-page.ts';
@@ -115,7 +115,13 @@ function decideEndpoints({ pool, temporal }: ApprovalDependencies, decision: Dec
         return question && { question, approver: requireApprover(caller, { asked: [question], about: question.id }) };
       },
       handle: async ({ found: { question, approver }, body }) => {
-        const answer = answerTo(question, { approver, decision, note: body.note });
+        const answer = {
+          approvalId: question.id,
+          agentId: question.agent_id,
+          approver,
+          decision,
+          note: body.note || null,
+        };
         const result = await decideApprovals(
           { pool, tellAnswer: temporal.tellAnswer },
           { answers: [answer], door: { via: 'bearer' } },
@@ -147,20 +153,22 @@ function decidePaymentEndpoints({ pool, temporal }: ApprovalDependencies, decisi
         const payment = isId('tx', id) ? await findTransaction(pool, { id, accountId: caller.accountId }) : undefined;
         if (!payment) return undefined;
         const questions = await approvalsOfTransaction(pool, { transactionId: payment.id });
-        if (questions.length === 0) return { id, asked: [], approver: '' };
-        const approver = requireApprover(caller, { asked: questions, about: id });
-        return { id, asked: questions.filter(({ approvers }) => approvers.includes(approver)), approver };
+        const approver = questions.length > 0 ? requireApprover(caller, { asked: questions, about: id }) : undefined;
+        return { transactionId: id, approver };
       },
-      handle: async ({ found: { id, asked, approver }, body }) => {
-        const [first, ...others] = asked;
-        if (!first)
-          throw new PurserError('invalid_request', `Payment ${id} needs nobody's approval: no policy asked for one.`);
-        const toAnswer = questionsToAnswer([first, ...others], { approver });
-        const [answer, ...more] = toAnswer.map((each) => answerTo(each, { approver, decision, note: body.note }));
-        const result = await decideApprovals(
-          { pool, tellAnswer: temporal.tellAnswer },
-          { answers: [answer!, ...more], door: { via: 'bearer' } },
-        );
+      handle: async ({ found: { transactionId, approver }, body }) => {
+        const result =
+          approver === undefined
+            ? undefined
+            : await answerPayment(
+                { pool, tellAnswer: temporal.tellAnswer },
+                { transactionId, approver, decision, note: body.note || null },
+              );
+        if (approver === undefined || !result)
+          throw new PurserError(
+            'invalid_request',
+            `Payment ${transactionId} needs nobody's approval: no policy asked for one.`,
+          );
         if ('refusal' in result) throw answerRefusal(result, { approver });
         return renderApproval(result.approvals[0]!);
       },
@@ -185,11 +193,4 @@ function requireApprover(
     );
   if (asked.some(({ approvers }) => approvers.includes(email))) return email;
   throw new PurserError('insufficient_permissions', `${email} is not asked to approve ${about}.`);
-}
-
-function answerTo(
-  { id, agent_id }: ApprovalRow,
-  { note, ...by }: { approver: string; decision: Decision; note: string | undefined },
-): Answer {
-  return { approvalId: id, agentId: agent_id, ...by, note: note || null };
 }
