@@ -1,14 +1,17 @@
-// `npm run admin -- account create|set …`: what an operator does with the database at hand.
+// `npm run admin -- account create|set …`, `… approval approve|reject …`: what an operator does with the database at hand.
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
-import { adminConfig, ConfigError } from '../shared/config.ts';
+import { type AdminConfig, adminConfig, ConfigError } from '../shared/config.ts';
 import { createAccount, updateAccountSettings } from '../shared/db/accounts.ts';
 import { createApiKey } from '../shared/db/api-keys.ts';
 import { createPool, inTransaction, type Pool } from '../shared/db/pool.ts';
 import { isId } from '../shared/ids.ts';
+import { prepareDecision } from './admin-approval.ts';
+import { UsageError } from './usage-error.ts';
 
 const usage = `Usage: npm run admin -- account create --name NAME [--plan starter|growth|enterprise]
        npm run admin -- account set --id acct_… [--default-deny on|off] [--owner EMAIL]
+       npm run admin -- approval approve|reject ID --as EMAIL --reason TEXT
 
   create makes an account and its first API key, and prints both as JSON; the key is shown this once only.
   The account's signing key is made by the three signers when its first agent is created.
@@ -17,7 +20,10 @@ const usage = `Usage: npm run admin -- account create --name NAME [--plan starte
   --default-deny on: a payment of an agent without any policy is denied.
   --owner: whom the built-in policy templates ask for approval.
 
-  Needs DATABASE_URL and PURSER_ENV, as the api has them.
+  approve and reject decide the approval ID (apr_…) for one of its approvers, who cannot, and print it as JSON. The audit
+  log names you and the reason. In production only with PURSER_OPERATOR_APPROVALS=on.
+
+  Needs DATABASE_URL and PURSER_ENV, as the api has them; with TEMPORAL_ADDRESS the payment is told at once.
 `;
 
 /** Longest e-mail address (RFC 5321, 4.5.3.1.3, less the angle brackets). */
@@ -50,20 +56,23 @@ const setOptions = z
     error: 'There is nothing to set: give --default-deny, --owner or both.',
   });
 
-/** A mistake of the one at the console: told as it is, without a stack. */
-class UsageError extends Error {
-  override readonly name = 'UsageError';
+type Work = (deps: { pool: Pool; config: AdminConfig }) => Promise<unknown>;
+
+interface Command {
+  /** Its options, each with a value. */
+  readonly names: readonly string[];
+  /** Name of the argument that it takes beside them, if it takes one. */
+  readonly positional?: string;
+  readonly prepare: (values: unknown) => Work;
 }
 
-type Work = (deps: { pool: Pool; environment: ReturnType<typeof adminConfig>['environment'] }) => Promise<unknown>;
-
-/** What each command takes, and how its options become work. */
-const commands: Readonly<Record<string, { names: readonly string[]; prepare: (values: unknown) => Work }>> = {
+/** What each command takes, and how that becomes work. */
+const commands: Readonly<Record<string, Command>> = {
   'account create': {
     names: ['name', 'plan'],
     prepare(values) {
       const { name, plan } = createOptions.parse(values);
-      return ({ pool, environment }) =>
+      return ({ pool, config: { environment } }) =>
         inTransaction(pool, async (db) => {
           const accountId = await createAccount(db, { name, plan });
           const { id, key } = await createApiKey(db, { accountId, name: 'first key', environment });
@@ -83,6 +92,16 @@ const commands: Readonly<Record<string, { names: readonly string[]; prepare: (va
       };
     },
   },
+  'approval approve': {
+    names: ['as', 'reason'],
+    positional: 'id',
+    prepare: (values) => prepareDecision('approved', values),
+  },
+  'approval reject': {
+    names: ['as', 'reason'],
+    positional: 'id',
+    prepare: (values) => prepareDecision('rejected', values),
+  },
 };
 
 function readCommand(args: string[]): Work {
@@ -91,7 +110,14 @@ function readCommand(args: string[]): Work {
     const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
     if (!command) throw new UsageError(usage);
     const options = Object.fromEntries(command.names.map((name) => [name, { type: 'string' as const }]));
-    return command.prepare(parseArgs({ args: args.slice(2), options }).values);
+    const { positional } = command;
+    const { values, positionals } = parseArgs({
+      args: args.slice(2),
+      options,
+      allowPositionals: positional !== undefined,
+    });
+    if (positionals.length > 1) throw new UsageError(usage);
+    return command.prepare(positional === undefined ? values : { ...values, [positional]: positionals[0] });
   } catch (error) {
     if (error instanceof z.ZodError) throw new UsageError(error.issues.map(({ message }) => message).join('\n'));
     if ((error as NodeJS.ErrnoException).code?.startsWith('ERR_PARSE_ARGS'))
@@ -102,10 +128,10 @@ function readCommand(args: string[]): Work {
 
 async function main(): Promise<void> {
   const work = readCommand(process.argv.slice(2));
-  const { environment, database } = adminConfig(process.env);
-  const pool = createPool({ ...database, application: 'purser-admin' });
+  const config = adminConfig(process.env);
+  const pool = createPool({ ...config.database, application: 'purser-admin' });
   try {
-    console.log(JSON.stringify(await work({ pool, environment }), null, 2));
+    console.log(JSON.stringify(await work({ pool, config }), null, 2));
   } finally {
     await pool.end();
   }

@@ -60,7 +60,7 @@ export function createTemporalGateway({
   client: Client;
   decisionWaitMs: number;
   accountKeyWaitMs?: number;
-  log: Logger;
+  log: Pick<Logger, 'warn'>;
 }): TemporalGateway {
   const { workflow } = client;
   const within = <T>(waitMs: number, call: () => Promise<T>) => withinMs(client.connection as Connection, waitMs, call);

@@ -1,0 +1,96 @@
+import { userInfo } from 'node:os';
+import { Client, Connection } from '@temporalio/client';
+import { z } from 'zod';
+import type { AdminConfig } from '../shared/config.ts';
+import { getApproval } from '../shared/db/approvals.ts';
+import type { Pool } from '../shared/db/pool.ts';
+import { normaliseText } from '../shared/domain/text.ts';
+import { isId } from '../shared/ids.ts';
+import { renderApproval } from '../shared/render-approval.ts';
+import { answerRefusal } from './operations/answer-refusal.ts';
+import { type Answer, type DecideDependencies, decideApprovals } from './operations/decide-approval.ts';
+import { createTemporalGateway } from './temporal-gateway.ts';
+import { UsageError } from './usage-error.ts';
+
+const maxReasonLength = 1024;
+const maxOperatorLength = 64;
+
+const options = z.object({
+  id: z
+    .string({ error: 'ID is missing: the approval, apr_….' })
+    .refine((id) => isId('apr', id), 'ID is no identifier of an approval: it begins with apr_.'),
+  as: z
+    .string({ error: '--as is missing: the e-mail address of the approver for whom you decide.' })
+    .toLowerCase()
+    .pipe(z.email({ error: '--as must be an e-mail address.' })),
+  reason: z
+    .string({ error: '--reason is missing: why you decide for the approver; it is kept with the decision.' })
+    .trim()
+    .min(1, '--reason is empty.')
+    .transform((text, context) => {
+      const result = normaliseText(text, { maxLength: maxReasonLength, multiline: true });
+      if ('text' in result) return result.text;
+      const message =
+        result.fault === 'too_long'
+          ? `--reason has more than ${maxReasonLength} characters.`
+          : '--reason holds characters that are no text.';
+      context.addIssue({ code: 'custom', message });
+      return z.NEVER;
+    }),
+});
+
+/**
+ * What `approval approve|reject` does: an operator decides for an approver who cannot, through the same door as everybody.
+ * @returns the work, once the command line has been read
+ */
+export function prepareDecision(decision: Answer['decision'], values: unknown) {
+  const { id, as: approver, reason } = options.parse(values);
+  return async ({ pool, config }: { pool: Pool; config: AdminConfig }) => {
+    if (config.operatorApprovals === 'off')
+      throw new UsageError(
+        `Operators decide nothing in this ${config.environment} service. PURSER_OPERATOR_APPROVALS=on allows it.`,
+      );
+    const question = await getApproval(pool, { id });
+    if (!question) throw new UsageError(`There is no approval ${id}.`);
+    const answer = { approvalId: id, agentId: question.agent_id, approver, decision, note: reason };
+    const door = { via: 'operator', operator: operatorName() } as const;
+    return withTellAnswer(config, async (tellAnswer) => {
+      const result = await decideApprovals({ pool, tellAnswer }, { answers: [answer], door });
+      if ('refusal' in result) throw new UsageError(answerRefusal(result, { approver }).message);
+      return renderApproval(result.approvals[0]!);
+    });
+  };
+}
+
+/** Without Temporal the payment is told by the schedule that looks for decided payments. */
+async function withTellAnswer<T>(
+  { temporal }: AdminConfig,
+  work: (tellAnswer: DecideDependencies['tellAnswer']) => Promise<T>,
+): Promise<T> {
+  if (!temporal) return work(async () => {});
+  const { address, namespace, apiKey, tls } = temporal;
+  const connection = Connection.lazy({ address, tls, ...(apiKey !== undefined && { apiKey }) });
+  const warn = () =>
+    console.error('Temporal was not told; the payment finds the decision by itself within 15 seconds.');
+  const { tellAnswer } = createTemporalGateway({
+    client: new Client({ connection, namespace }),
+    decisionWaitMs: 0,
+    log: { warn },
+  });
+  try {
+    return await work(tellAnswer);
+  } finally {
+    await connection.close();
+  }
+}
+
+/** Who is at the console, as far as the system knows; a container's user may have no name. */
+function operatorName(): string {
+  try {
+    return userInfo()
+      .username.replaceAll(/[^\x21-\x7e]/g, '_')
+      .slice(0, maxOperatorLength);
+  } catch {
+    return `uid ${process.getuid?.() ?? 'unknown'}`;
+  }
+}
