@@ -244,14 +244,14 @@ describe('a payment that waits for a person', () => {
     const rules = { threshold: '1', approvers: ['d@example.com'] };
     const added = { agent_id: asked.agentId, type: 'human_approval', rules };
     await account.call('POST', '/api/v1/policies', added);
-    await remind();
+    expect((await remind()).reminded).toBe(1);
     await eventually(
       () => approvalsOfTransaction(world.api.pool, { transactionId: asked.id }),
       (found) => found.filter(({ status }) => status === 'pending').length === 2,
       { timeoutMs: 10_000 },
     );
     await account.call('DELETE', `/api/v1/policies/${asked.policyId}`);
-    await remind();
+    expect((await remind()).reminded).toBe(1);
     await eventually(
       () => approvalsOfTransaction(world.api.pool, { transactionId: asked.id }),
       (found) => found.filter(({ status }) => status === 'pending').length === 1,
