@@ -5,15 +5,12 @@ import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createTransport, type SendMailOptions } from 'nodemailer';
-import { chromium } from 'playwright-core';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openIssuer } from '../../dev/issuer.ts';
 import { openMailStore } from '../../dev/mail-store.ts';
 import { type Mailbox, startMailbox } from '../../dev/mailbox.ts';
-
-const launchBrowser = () => chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
-
 import { createTokenVerifier } from '../../shared/access-token.ts';
+import { launchBrowser } from '../support/browser.ts';
 
 const keptMails = 200;
 const limitBytes = 256 * 1024;
