@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { apiConfig, workerConfig } from '../../shared/config.ts';
+import { adminConfig, apiConfig, workerConfig } from '../../shared/config.ts';
 
 const api = {
   PURSER_ENV: 'sandbox',
@@ -61,12 +61,39 @@ describe('configuration of the api', () => {
     expect(message(() => apiConfig(env))).toMatch(/PURSER_FAUCET_URL .* refused in production/);
   });
 
+  it('refuses the keys of the development issuer in production', () => {
+    const keys = { PURSER_DEV_TOKEN_KEYS_FILE: '/keys/jwks.json' };
+    expect(apiConfig({ ...api, ...keys }).tokenKeysFile).toBe('/keys/jwks.json');
+    expect(message(() => apiConfig({ ...api, ...keys, PURSER_ENV: 'production', PURSER_CHAINS: 'eip155:1' }))).toMatch(
+      /PURSER_DEV_TOKEN_KEYS_FILE .* refused in production/,
+    );
+  });
+
   it.each([
     'eip155:31337=USDC/6',
     'eip155:31337/erc20:0x12=USDC/6',
     'eip155:31337/erc20:0x7EC91C24b113A80Cd70e4877245434E4f065F96F=USDC',
   ])('refuses the token %j and shows one that is right', (text) => {
     expect(message(() => apiConfig({ ...api, PURSER_EXTRA_TOKENS: text }))).toContain('eip155:31337/erc20:0x…=USDC/6');
+  });
+});
+
+describe('configuration of an operator', () => {
+  const { DATABASE_URL, PURSER_ENV, TEMPORAL_ADDRESS } = api;
+
+  it('needs neither Temporal nor chains, and uses Temporal where it is told of it', () => {
+    expect(adminConfig({ DATABASE_URL, PURSER_ENV }).temporal).toBeUndefined();
+    expect(adminConfig({ DATABASE_URL, PURSER_ENV, TEMPORAL_ADDRESS }).temporal?.address).toBe(TEMPORAL_ADDRESS);
+  });
+
+  it.each([
+    ['sandbox', undefined, 'on'],
+    ['sandbox', 'off', 'off'],
+    ['production', undefined, 'off'],
+    ['production', 'on', 'on'],
+  ])('in %s with PURSER_OPERATOR_APPROVALS %s has decisions by operators %s', (environment, setting, expected) => {
+    const env = { DATABASE_URL, PURSER_ENV: environment, PURSER_OPERATOR_APPROVALS: setting };
+    expect(adminConfig(env).operatorApprovals).toBe(expected);
   });
 });
 
