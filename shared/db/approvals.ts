@@ -179,7 +179,10 @@ export async function listApprovals(
   { accountId, agentId, status, limit, offset }: ApprovalFilter & { limit: number; offset: number },
 ): Promise<ShownApproval[]> {
   const { rows } = await db.query<ShownApproval>(
-    `${shown} where ${ofAccount} order by a.created_at desc, a.id desc limit $4 offset $5`,
+    // The page is cut first: what is passed over needs no payment, agent or notices looked up.
+    `${shown} where a.id in (select a.id from approvals a where ${ofAccount}
+                             order by a.created_at desc, a.id desc limit $4 offset $5)
+     order by a.created_at desc, a.id desc`,
     [accountId, agentId ?? null, status ?? null, limit, offset],
   );
   return rows;
