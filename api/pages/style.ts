@@ -77,7 +77,7 @@ dl>div:last-child{padding-bottom:0}
 dt{color:var(--muted);font-size:.875rem}
 dd{margin:.1rem 0 0;overflow:clip;overflow-clip-margin:.25rem}
 .address{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"Liberation Mono",monospace;font-size:.9375rem;line-height:1.7;overflow-wrap:normal}
-.address span{margin-right:.45em;white-space:nowrap}
+.address span{margin-right:.4em;white-space:nowrap}
 code{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"Liberation Mono",monospace;font-size:.875em}
 .tag{display:inline-block;padding:.05rem .5rem;border:1px solid currentColor;border-radius:1rem;color:var(--wait);font-size:.8125rem;font-weight:600}
 blockquote{margin:.35rem 0 0;padding:.6rem .875rem;border-left:3px solid var(--edge);border-radius:0 .5rem .5rem 0;background:var(--sunken);white-space:pre-wrap;overflow:clip}
@@ -111,7 +111,7 @@ header{padding-top:2.5rem}
 h1{font-size:1.625rem}
 .amount{font-size:3.25rem}
 .amount.long{font-size:2rem}
-dl>div{display:grid;grid-template-columns:9rem 1fr;gap:1rem;align-items:baseline}
+dl>div{display:grid;grid-template-columns:8.5rem 1fr;gap:1rem;align-items:baseline}
 dd{margin:0}
 }
 @media (forced-colors:active){.mark,.until,.card,button{border:1px solid}}
