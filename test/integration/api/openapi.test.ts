@@ -5,6 +5,7 @@ import { startTestApi, type TestAccount, type TestApi } from './harness.ts';
 interface Operation {
   operationId: string;
   description: string;
+  security?: unknown;
   responses: Record<string, { content: { 'application/json': { examples?: Record<string, { value: unknown }> } } }>;
 }
 type Paths = Record<string, Record<string, Operation>>;
@@ -14,7 +15,7 @@ const methods = ['get', 'post', 'put', 'patch', 'delete'];
 describe('the OpenAPI document', () => {
   let api: TestApi;
   let account: TestAccount;
-  let document: { openapi: string; paths: Paths };
+  let document: { openapi: string; security: unknown; paths: Paths };
 
   beforeAll(async () => {
     api = await startTestApi({ temporalAddress: '127.0.0.1:1' });
@@ -74,6 +75,20 @@ describe('the OpenAPI document', () => {
           expect(Object.keys(content['application/json'].examples ?? {})).not.toHaveLength(0);
       }
     }
+  });
+
+  it('takes a key or a token, and a token only where a person decides', () => {
+    expect(document.security).toEqual([{ apiKey: [] }, { accessToken: [] }]);
+    const tokenOnly = Object.entries(document.paths).flatMap(([path, operations]) =>
+      Object.values(operations).flatMap(({ security }) => (security ? [[path, security]] : [])),
+    );
+    expect(tokenOnly.map(([path]) => path).sort()).toEqual([
+      '/api/v1/approvals/{id}/approve',
+      '/api/v1/approvals/{id}/reject',
+      '/api/v1/transactions/{id}/approve',
+      '/api/v1/transactions/{id}/reject',
+    ]);
+    for (const [, security] of tokenOnly) expect(security).toEqual([{ accessToken: [] }]);
   });
 
   it('is shown by a page that takes everything from here', async () => {
