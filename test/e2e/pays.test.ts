@@ -217,16 +217,17 @@ describe('limits of an agent', () => {
       { timeoutMs: 10_000 },
     );
     expect(usdc).toMatchObject({ amount: '10000', available: '9880' });
+    const approved = await fetch(`${stack.baseUrl}/api/v1/transactions/${first.body.id}/approve`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${await stack.token('treasurer@example.com')}` },
+    });
+    expect(approved.status).toBe(200);
+    // A minute is the shortest time that a policy can give; the test has less of it.
     const database = new pg.Client({ connectionString: stack.databaseUrl });
     await database.connect();
-    try {
-      const decide = (set: string, id: string) =>
-        database.query(`update approvals set ${set} where transaction_id = $1`, [id]);
-      await decide(`status = 'approved', decided_at = now()`, first.body.id);
-      await decide(`expires_at = now()`, second.body.id);
-    } finally {
-      await database.end();
-    }
+    await database
+      .query('update approvals set expires_at = now() where transaction_id = $1', [second.body.id])
+      .finally(() => database.end());
     expect(await ended(first.body.id)).toMatchObject({ status: 'confirmed', approval: { status: 'approved' } });
     expect(await ended(second.body.id)).toMatchObject({ status: 'failed', failure_code: 'approval_timeout' });
     expect(await usdcOf(to)).toBe(60_000_000n);

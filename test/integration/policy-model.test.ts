@@ -149,7 +149,9 @@ function createSteps(clock: () => number) {
     allot: (id: string) => allot(id, prepared),
     approve: (id: string) =>
       pool.query(
-        `update approvals set status = 'approved', decided_at = now() where transaction_id = $1 and status = 'pending'`,
+        `update approvals set status = 'approved', decided_at = now(), decisions = jsonb_build_array(jsonb_build_object(
+           'approver', approvers[1], 'decision', 'approved', 'note', null, 'decided_at', now()))
+         where transaction_id = $1 and status = 'pending'`,
         [id],
       ),
     /** As the watcher does once an attempt is deep enough. */
