@@ -16,7 +16,7 @@ import { insertTestAgent, type TestAgent } from '../support/rows.ts';
 
 /** Set it to run the same again. */
 const seed = Number(process.env.PURSER_MODEL_SEED ?? Date.now() % 2 ** 31);
-const agentsOneByOne = 40;
+const agentsOneByOne = 25;
 const paymentsOneByOne = 200;
 const racesOfAgents = 8;
 const paymentsInRace = 320;

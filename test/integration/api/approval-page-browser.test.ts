@@ -132,6 +132,7 @@ describe('in Chromium', () => {
         await page.setViewportSize(viewport);
         await page.emulateMedia({ colorScheme });
         expect(await fits(page), `${name} at ${viewport.width}`).toBe(true);
+        if (viewport === narrow.viewport) continue;
         await page.screenshot({ path: `${output}${name}-${viewport.width}-${colorScheme}.png`, fullPage: true });
       }
     await page.context().close();
