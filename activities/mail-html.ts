@@ -1,3 +1,4 @@
+import { escapeHtml } from '../shared/domain/escape-html.ts';
 import type { MailWords } from './mail-text.ts';
 
 const font = "font-family:system-ui,-apple-system,'Segoe UI',Roboto,sans-serif";
@@ -41,12 +42,3 @@ ${notes.map((note) => `<p style="margin:0 0 8px;font-size:14px">${escapeHtml(not
 </html>
 `;
 }
-
-const entities: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-const escapeHtml = (text: string) => text.replaceAll(/[&<>"']/g, (character) => entities[character]!);

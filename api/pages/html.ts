@@ -1,3 +1,5 @@
+import { escapeHtml } from '../../shared/domain/escape-html.ts';
+
 /** Markup that goes into a page as it is. `html` makes it; to make one by hand is to vouch for every byte. */
 export class Html {
   readonly markup: string;
@@ -8,14 +10,6 @@ export class Html {
 
 /** What a template takes: text is escaped, markup is not, `undefined` and `false` leave nothing. */
 export type Fragment = Html | string | number | undefined | false | readonly Fragment[];
-
-const entities: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
 
 /**
  * Builds markup. Every value is escaped unless it was built by this function itself, so that text of people and agents
@@ -29,5 +23,5 @@ function write(value: Fragment): string {
   if (value === undefined || value === false) return '';
   if (value instanceof Html) return value.markup;
   if (typeof value === 'object') return value.map(write).join('');
-  return String(value).replace(/[&<>"']/g, (character) => entities[character]!);
+  return escapeHtml(String(value));
 }
