@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
 import getPort from 'get-port';
 
@@ -9,9 +10,17 @@ export class PortUnavailable extends Error {
   override name = 'PortUnavailable';
 }
 
-/** Any free port of the loopback interface. */
+/**
+ * Below the ports that systems give to outgoing connections (from 32768 on Linux): one of those may be taken by a
+ * connection of anybody between being found free and being listened on.
+ */
+const FREE_PORTS = { first: 20_000, end: 32_000 };
+const CANDIDATES = 50;
+
+/** Any free port of the loopback interface; at random, so that others who choose at the same time choose another. */
 export function freePort(): Promise<number> {
-  return getPort({ host: LOOPBACK, reserve: true });
+  const port = Array.from({ length: CANDIDATES }, () => randomInt(FREE_PORTS.first, FREE_PORTS.end));
+  return getPort({ host: LOOPBACK, reserve: true, port });
 }
 
 /**
