@@ -14,6 +14,8 @@ export const errorCodes = {
   resource_not_found: { status: 404, type: 'not_found_error' },
   method_not_allowed: { status: 405, type: 'invalid_request_error' },
   approval_already_decided: { status: 409, type: 'invalid_request_error' },
+  transaction_not_cancellable: { status: 409, type: 'invalid_request_error' },
+  transaction_not_replaceable: { status: 409, type: 'invalid_request_error' },
   rate_limit_exceeded: { status: 429, type: 'rate_limit_error' },
   server_error: { status: 500, type: 'internal_error' },
   service_unavailable: { status: 503, type: 'internal_error' },

@@ -27,9 +27,24 @@ export interface PrepareFailure {
   readonly details: Readonly<Record<string, string>>;
   /** Block as of which the balance in `details` was read; only with `insufficient_funds`. */
   readonly atBlock?: number;
+  /** Only money for the fee is missing: whoever keeps the wallet is expected to send some. */
+  readonly mayPass?: true;
 }
 
 export type PrepareResult = PreparedTransfer | PrepareFailure;
+
+/** What another transaction at a nonce in use may cost now, in wei. JSON-safe. */
+export interface ReplacementTerms {
+  /** Base fee of the next block. */
+  readonly baseFeeWei: string;
+  /** What the node suggests for the block's producer. */
+  readonly tipWei: string;
+  /** The most that a unit of gas may cost. */
+  readonly ceilingWei: string;
+  /** Block as of which the balance was read. */
+  readonly atBlock: number;
+  readonly nativeBalanceMinor: string;
+}
 
 /** A payment before it has fees and a nonce. */
 export interface Transfer {
@@ -90,6 +105,8 @@ export interface ChainAdapter {
   readonly pollMs: number;
   /** Simulates the payment and says what it may cost. @throws FeeAboveCeiling */
   prepare(transfer: Transfer): Promise<PrepareResult>;
+  /** What a replacement of a transaction of this address may cost. */
+  replacementTerms(p: { owner: string }): Promise<ReplacementTerms>;
   /** What an address holds of every token of the chain, all as of one block. */
   balances(p: { owner: string }): Promise<{ readonly atBlock: number; readonly data: readonly TokenBalance[] }>;
   send(p: { raw: string }): Promise<SendResult>;

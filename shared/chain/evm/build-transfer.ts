@@ -39,3 +39,23 @@ export function buildTransfer({
     maxPriorityFeePerGasWei: prepared.maxPriorityFeePerGasWei,
   };
 }
+
+/** A transfer costs exactly this. Source: yellow paper, G_transaction. */
+const noopGas = '21000';
+
+/** A transaction that only uses a nonce up: nothing, from the wallet to itself. Pure. */
+export function buildNoop({
+  chain,
+  address,
+  nonce,
+  fees,
+}: {
+  chain: string;
+  address: string;
+  nonce: number;
+  fees: { readonly maxFeePerGasWei: string; readonly maxPriorityFeePerGasWei: string };
+}): EvmTransaction {
+  const { maxFeePerGasWei, maxPriorityFeePerGasWei } = fees;
+  const call = { to: address as EvmTransaction['to'], valueWei: '0', data: '0x' as const, gas: noopGas };
+  return { chainId: evmChainId(chain), nonce, ...call, maxFeePerGasWei, maxPriorityFeePerGasWei };
+}

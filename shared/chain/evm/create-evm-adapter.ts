@@ -7,6 +7,7 @@ import { createEvmClient } from './client.ts';
 import { inclusions } from './inclusions.ts';
 import { evmParameters } from './parameters.ts';
 import { prepareTransfer } from './prepare-transfer.ts';
+import { replacementTerms } from './replacement-terms.ts';
 import { ask } from './rpc.ts';
 import { send } from './send.ts';
 import { slotOwner } from './slot-owner.ts';
@@ -33,6 +34,7 @@ export function createEvmAdapter({
     chain,
     pollMs: parameters.pollMs,
     prepare: (transfer) => prepareTransfer(client, { ...transfer, chain, maxFeePerGasCeilingWei: ceilingWei }),
+    replacementTerms: ({ owner }) => replacementTerms(client, { owner, ceilingWei }),
     balances: ({ owner }) => balances(client, { owner, tokens: chain.tokens }),
     send: ({ raw }) => send(client, { raw }),
     head: () => head(client),

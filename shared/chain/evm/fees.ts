@@ -30,3 +30,36 @@ export function chooseFees({
   const roomyWei = baseFeeWei * baseFeeHeadroom + tipWei;
   return { maxFeePerGasWei: roomyWei < ceilingWei ? roomyWei : ceilingWei, maxPriorityFeePerGasWei: tipWei };
 }
+
+/** Nodes take a replacement only for at least a tenth more. Source: geth, Besu, Erigon, Nethermind and Reth by default. */
+const replacementPercent = 110n;
+
+/** The least that a replacement offers: a tenth more, rounded up, and one wei for those who round otherwise. */
+const raised = (wei: bigint): bigint => (wei * replacementPercent + 99n) / 100n + 1n;
+
+const larger = (one: bigint, other: bigint): bigint => (one > other ? one : other);
+const smaller = (one: bigint, other: bigint): bigint => (one < other ? one : other);
+
+/**
+ * The fees of a replacement: a tenth more than before on both, and as much as a new payment would offer now.
+ * @param before the highest fees that were signed at this nonce
+ * @returns undefined when the ceiling leaves no room for it
+ */
+export function raiseFees({
+  before,
+  baseFeeWei,
+  tipWei,
+  ceilingWei,
+}: {
+  before: Fees;
+  baseFeeWei: bigint;
+  tipWei: bigint;
+  ceilingWei: bigint;
+}): Fees | undefined {
+  const leastWei = raised(before.maxFeePerGasWei);
+  if (leastWei > ceilingWei) return undefined;
+  const wantedTipWei = larger(raised(before.maxPriorityFeePerGasWei), tipWei);
+  const roomyWei = baseFeeWei * baseFeeHeadroom + wantedTipWei;
+  const maxFeePerGasWei = smaller(larger(leastWei, roomyWei), ceilingWei);
+  return { maxFeePerGasWei, maxPriorityFeePerGasWei: smaller(wantedTipWei, maxFeePerGasWei) };
+}
