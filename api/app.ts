@@ -3,6 +3,7 @@ import helmet from 'helmet';
 import type { Registry } from '../shared/chain/registry.ts';
 import { PurserError } from '../shared/errors.ts';
 import type { Logger } from '../shared/log.ts';
+import { createAnswerOnce } from './idempotency.ts';
 import { accessLog } from './middleware/access-log.ts';
 import { answerError } from './middleware/answer-error.ts';
 import { type AuthenticateDependencies, createAuthenticate } from './middleware/authenticate.ts';
@@ -54,7 +55,8 @@ export function createApp(deps: AppDependencies): Express {
     response.setHeader('Cache-Control', 'no-store');
     next();
   });
-  app.use('/api/v1', createAuthenticate(deps), createResourceRouter({ endpoints }));
+  const answerOnce = createAnswerOnce({ pool, decisionWaitMs: temporal.decisionWaitMs });
+  app.use('/api/v1', createAuthenticate(deps), createResourceRouter({ endpoints, answerOnce }));
   app.use((request) => {
     throw new PurserError('resource_not_found', `There is nothing at ${request.path}. The reference is at /docs.`);
   });

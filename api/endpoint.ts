@@ -2,6 +2,9 @@ import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { type ErrorCode, PurserError } from '../shared/errors.ts';
 import type { Logger } from '../shared/log.ts';
+import { type AnswerOnce, type Once, unkeyed } from './idempotency.ts';
+import { hashBody } from './idempotency-hash.ts';
+import { readIdempotencyKey } from './idempotency-key.ts';
 import type { Caller } from './middleware/authenticate.ts';
 import { readJson } from './read-json.ts';
 import { readQuery } from './read-query.ts';
@@ -17,6 +20,8 @@ interface Call<Found, Query, Body> {
   readonly query: Query;
   readonly body: Body;
   readonly log: Logger;
+  /** Of a POST: what its handler does so that a repeat with the same Idempotency-Key does nothing again. */
+  readonly once: Once;
 }
 
 /** An endpoint in full: its reference and its work, so that neither can be without the other. */
@@ -45,6 +50,11 @@ export interface EndpointSpec<Found, Query extends z.ZodType, Body extends z.Zod
    */
   readonly find?: (call: { caller: Caller; id: string }) => Promise<Found | undefined>;
   readonly handle: (call: Call<Found, z.output<Query>, z.output<Body>>) => Promise<unknown>;
+  /**
+   * The answer from what `handle` has made, for a repeat whose first request died before it answered. Needed unless
+   * `handle` keeps its answer in the transaction of its claim. Throws as `handle`.
+   */
+  readonly rebuild?: (made: { caller: Caller; resourceId: string }) => Promise<unknown>;
 }
 
 /** An endpoint as the router and the reference see it. */
@@ -64,39 +74,57 @@ export interface Endpoint
   > {
   readonly query: z.ZodType;
   readonly body: z.ZodType | undefined;
-  readonly serve: (request: Request, response: Response) => Promise<void>;
+  readonly serve: (request: Request, response: Response, means: { answerOnce: AnswerOnce }) => Promise<void>;
 }
+
+/** Tells an answer that was made for an earlier request. */
+export const replayedHeader = 'Idempotent-Replayed';
 
 const noQuery = z.strictObject({});
 
 /**
- * Order of refusals: whoever may not ask (403), what the path names (404), then the query, then the body (400).
- * Credentials were checked before.
+ * Order of refusals: whoever may not ask (403), what the path names (404), then the query, the body and the
+ * Idempotency-Key (400), then what that key says (409). Credentials were checked before.
  */
 export function defineEndpoint<
   Found = undefined,
   Query extends z.ZodType = typeof noQuery,
   Body extends z.ZodType = z.ZodUndefined,
 >(spec: EndpointSpec<Found, Query, Body>): Endpoint {
-  const { find, handle, bodyFor, ...rest } = spec;
+  const { find, handle, rebuild, bodyFor, ...rest } = spec;
   const query = spec.query ?? noQuery;
   return {
     ...rest,
     query,
     body: spec.body,
-    async serve(request, response) {
-      const { caller, log } = response.locals as { caller: Caller; log: Logger };
+    async serve(request, response, { answerOnce }) {
+      const { caller, log, requestId } = response.locals as { caller: Caller; log: Logger; requestId: string };
       if (spec.personOnly !== undefined && !caller.user)
         throw new PurserError('insufficient_permissions', spec.personOnly);
       const found = find ? await findOrRefuse(find, { caller, id: String(request.params.id) }) : undefined;
       const parameters = validate(query, readQuery(request)) as z.output<Query>;
       const schema = bodyFor?.(found as Found) ?? spec.body;
-      const body = (
-        schema
-          ? validate(schema, await readJson(request, response, { isOptional: spec.bodyOptional ?? false }))
-          : undefined
-      ) as z.output<Body>;
-      response.json(await handle({ caller, found: found as Found, query: parameters, body, log }));
+      const sent = schema && (await readJson(request, response, { isOptional: spec.bodyOptional ?? false }));
+      const body = (schema ? validate(schema, sent) : undefined) as z.output<Body>;
+      const carryOut = (once: Once) => handle({ caller, found: found as Found, query: parameters, body, log, once });
+      const key = spec.method === 'post' ? readIdempotencyKey(request) : undefined;
+      if (key === undefined) {
+        response.json(await carryOut(unkeyed));
+        return;
+      }
+      const { status, answer, isReplay } = await answerOnce({
+        accountId: caller.accountId,
+        method: 'POST',
+        path: request.baseUrl + spec.path.replace('{id}', () => String(request.params.id)),
+        key,
+        bodyHash: hashBody(sent, { personId: spec.personOnly === undefined ? undefined : caller.user?.id }),
+        requestId,
+        log,
+        handle: carryOut,
+        rebuild: rebuild && ((resourceId) => rebuild({ caller, resourceId })),
+      });
+      if (isReplay) response.setHeader(replayedHeader, 'true');
+      response.status(status).type('application/json').send(answer);
     },
   };
 }

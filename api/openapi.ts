@@ -8,6 +8,7 @@ import {
 } from 'zod-openapi';
 import { type ErrorCode, errorCodes, PurserError } from '../shared/errors.ts';
 import type { Endpoint } from './endpoint.ts';
+import { maxKeyLength } from './idempotency-key.ts';
 import { renderError } from './render/error.ts';
 import { errorObject } from './schemas/error.ts';
 
@@ -27,7 +28,7 @@ const statusDescriptions: Readonly<Record<number, string>> = {
   403: 'Whoever asks may not do this.',
   404: 'There is no such thing in this account; the same answer for what belongs to another account.',
   405: 'The path does not have this method. `Allow` lists those it has.',
-  409: 'It was decided before. `details` says how it stands.',
+  409: 'It stands otherwise than the request supposes: decided before, gone too far, or the Idempotency-Key belongs to another request or to one that is still at work (`Retry-After`).',
   429: 'Too many requests. Wait the seconds of `Retry-After`.',
   500: 'A fault of ours. Tell the operator the `request_id`.',
   503: 'Something that we depend on is down. Wait the seconds of `Retry-After`.',
@@ -49,6 +50,14 @@ const exampleMessages: Readonly<Record<ErrorCode, string>> = {
   method_not_allowed: 'This path has GET, HEAD, POST only.',
   approval_already_decided:
     'Approval apr_01kahvd1r0fv2t5c7m4y2q8s3z is rejected already: by ops@example.com at 2026-03-01T12:30:00.000Z.',
+  transaction_not_cancellable:
+    'Transaction tx_01kahvd1r0fv2t5c7m4y2q8s3z is confirmed: it cannot be cancelled any more.',
+  transaction_not_replaceable:
+    'Transaction tx_01kahvd1r0fv2t5c7m4y2q8s3z has not been sent yet: there is nothing to speed up.',
+  idempotency_key_conflict:
+    'Idempotency-Key "order-1042" was used here for another request: the body differs, or who decides. Send the same body, or another key.',
+  idempotency_key_in_progress:
+    'The first request with Idempotency-Key "order-1042" is still at work. Repeat this one for its answer.',
   rate_limit_exceeded: 'Too many requests. Retry after 12 seconds.',
   server_error: 'Something failed on our side. Tell the operator the request_id.',
   service_unavailable:
@@ -111,6 +120,28 @@ const authenticateHeader = z.string().meta({
 });
 const allow = z.string().meta({ header: { id: 'Allow' }, description: 'Methods that the path has.' });
 
+const replayed = z.literal('true').meta({
+  header: { id: 'Idempotent-Replayed' },
+  description:
+    'Set on an answer that was made for an earlier request with the same Idempotency-Key: nothing was done again.',
+});
+const key = z
+  .string()
+  .min(1)
+  .max(maxKeyLength)
+  .regex(/^[\x20-\x7e]+$/)
+  .optional();
+const keyParameters = z.object({
+  'Idempotency-Key': key.meta({
+    description:
+      'Makes a repeat harmless: the same key with the same body on the same path gets the first answer again, and does nothing. With another body: 409. Refusals before anything was stored, and 5xx, are not kept. Kept for 24 h; for payments as long as the payment. 1 to 255 printable ASCII characters; a UUID is a good key.',
+    example: '6f1c0c9e-3d0b-4f7e-9a51-2b8c6a7d4e10',
+  }),
+  'X-Idempotency-Key': key.meta({ description: 'The same as Idempotency-Key. Both with different values: 400.' }),
+});
+/** What every POST may answer by its key. */
+const keyErrors = ['idempotency_key_conflict', 'idempotency_key_in_progress'] as const satisfies readonly ErrorCode[];
+
 /** The reference of everything that is mounted, made from the very schemas that validate. */
 export function createOpenApiDocument({ endpoints, version }: { endpoints: readonly Endpoint[]; version: string }) {
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
@@ -165,6 +196,7 @@ function leaveAnswersOpen({ jsonSchema, io }: ZodOpenApiOverrideContext): void {
 function operation(endpoint: Endpoint): ZodOpenApiOperationObject {
   const { operationId, tag, summary, description, query, body, answer } = endpoint;
   const isBodyRequired = !endpoint.bodyOptional;
+  const isPost = endpoint.method === 'post';
   const path = endpoint.path.includes('{id}')
     ? { path: z.object({ id: z.string().meta({ description: 'Identifier.' }) }) }
     : {};
@@ -174,20 +206,20 @@ function operation(endpoint: Endpoint): ZodOpenApiOperationObject {
     summary,
     description,
     ...(endpoint.personOnly !== undefined && { security: [{ accessToken: [] }] }),
-    requestParams: { ...path, query: query as z.ZodObject },
+    requestParams: { ...path, query: query as z.ZodObject, ...(isPost && { header: keyParameters }) },
     ...(body && { requestBody: { required: isBodyRequired, content: { 'application/json': { schema: body } } } }),
     responses: {
       200: {
         description: 'Done.',
-        headers: z.object({ 'X-Request-Id': requestId }),
+        headers: z.object({ 'X-Request-Id': requestId, ...(isPost && { 'Idempotent-Replayed': replayed.optional() }) }),
         content: { 'application/json': { schema: answer } },
       },
-      ...errorResponses([...endpoint.errors, ...commonErrors]),
+      ...errorResponses([...endpoint.errors, ...(isPost ? keyErrors : []), ...commonErrors], { isPost }),
     },
   };
 }
 
-function errorResponses(codes: readonly ErrorCode[]): ZodOpenApiResponsesObject {
+function errorResponses(codes: readonly ErrorCode[], { isPost }: { isPost: boolean }): ZodOpenApiResponsesObject {
   const byStatus = Map.groupBy(codes, (code) => errorCodes[code].status);
   return Object.fromEntries(
     [...byStatus].map(([status, group]) => [
@@ -197,6 +229,9 @@ function errorResponses(codes: readonly ErrorCode[]): ZodOpenApiResponsesObject 
         headers: z.object({
           'X-Request-Id': requestId,
           ...((status === 429 || status === 503) && { 'Retry-After': retryAfter }),
+          ...(group.includes('idempotency_key_in_progress') && { 'Retry-After': retryAfter.optional() }),
+          // A denial is kept, and given again.
+          ...(isPost && status === 400 && { 'Idempotent-Replayed': replayed.optional() }),
           ...(status === 401 && { 'WWW-Authenticate': authenticateHeader }),
           ...(status === 405 && { Allow: allow }),
         }),

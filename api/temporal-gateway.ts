@@ -32,6 +32,8 @@ const readinessTimeoutMs = 5_000;
 
 /** What the api asks of Temporal. */
 export interface TemporalGateway {
+  /** The longest that `decideTransaction` waits. */
+  readonly decisionWaitMs: number;
   /**
    * Starts the payment's workflow and waits for the policies' decision, but never longer than configured.
    * `undecided`: nothing is known, and the row alone makes sure that the payment goes on.
@@ -65,6 +67,8 @@ export function createTemporalGateway({
   const { workflow } = client;
   const within = <T>(waitMs: number, call: () => Promise<T>) => withinMs(client.connection as Connection, waitMs, call);
   return {
+    decisionWaitMs,
+
     async decideTransaction(row, { log }) {
       try {
         const startWorkflowOperation = new WithStartWorkflowOperation(workflowNames.transaction, {

@@ -16,6 +16,8 @@ export const errorCodes = {
   approval_already_decided: { status: 409, type: 'invalid_request_error' },
   transaction_not_cancellable: { status: 409, type: 'invalid_request_error' },
   transaction_not_replaceable: { status: 409, type: 'invalid_request_error' },
+  idempotency_key_conflict: { status: 409, type: 'invalid_request_error' },
+  idempotency_key_in_progress: { status: 409, type: 'invalid_request_error' },
   rate_limit_exceeded: { status: 429, type: 'rate_limit_error' },
   server_error: { status: 500, type: 'internal_error' },
   service_unavailable: { status: 503, type: 'internal_error' },

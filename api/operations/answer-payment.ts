@@ -1,4 +1,5 @@
 import { type ApprovalRow, approvalsOfTransaction } from '../../shared/db/approvals.ts';
+import type { Once } from '../idempotency.ts';
 import { type Answer, type DecideDependencies, decideApprovals } from './decide-approval.ts';
 
 /** Readings of the questions at most, when others answer them meanwhile. */
@@ -11,7 +12,7 @@ const maxTries = 5;
  */
 export async function answerPayment(
   deps: DecideDependencies,
-  { transactionId, ...answer }: { transactionId: string } & Omit<Answer, 'approvalId' | 'agentId'>,
+  { transactionId, once, ...answer }: { transactionId: string; once: Once } & Omit<Answer, 'approvalId' | 'agentId'>,
 ) {
   for (let attempt = 1; ; attempt += 1) {
     const questions = await approvalsOfTransaction(deps.pool, { transactionId });
@@ -23,7 +24,7 @@ export async function answerPayment(
       agentId: question.agent_id,
     }));
     if (!first) return undefined;
-    const result = await decideApprovals(deps, { answers: [first, ...others], door: { via: 'bearer' } });
+    const result = await decideApprovals(deps, { answers: [first, ...others], door: { via: 'bearer' }, once });
     const isOvertaken = 'refusal' in result && result.refusal !== 'expired' && open.length > 0;
     if (!isOvertaken || attempt === maxTries) return result;
   }

@@ -1,8 +1,10 @@
 import { lockAgent } from '../../shared/db/agents.ts';
-import { deletePoliciesOfAgent, type PolicyRow } from '../../shared/db/policies.ts';
+import { deletePoliciesOfAgent } from '../../shared/db/policies.ts';
 import { inTransaction, type Pool } from '../../shared/db/pool.ts';
 import type { PolicyTemplate } from '../../shared/domain/policy-templates.ts';
 import { PurserError } from '../../shared/errors.ts';
+import type { Once } from '../idempotency.ts';
+import { renderPolicy } from '../render/policy.ts';
 import { requireAgent } from '../require-agent.ts';
 import type { ApplyTemplateBody } from '../schemas/templates.ts';
 import { attachPolicies } from './attach-policies.ts';
@@ -10,19 +12,28 @@ import { attachPolicies } from './attach-policies.ts';
 /**
  * Copies a template's policies to an agent: all of them or none, in one database transaction under the agent's lock, so
  * that every payment is judged by the policies before or by those after, never by some of both.
- * @returns the new policies in the template's order
+ * @returns the new policies in the template's order, as on the wire
  * @throws PurserError 400 for an agent of nobody or an owner who is not known, 403 where the agent would have too many
  */
 export async function applyTemplate(
   pool: Pool,
-  { accountId, template, body }: { accountId: string; template: PolicyTemplate; body: ApplyTemplateBody },
-): Promise<PolicyRow[]> {
+  {
+    accountId,
+    template,
+    body,
+    once,
+  }: { accountId: string; template: PolicyTemplate; body: ApplyTemplateBody; once: Once },
+): Promise<{ data: ReturnType<typeof renderPolicy>[] }> {
   const { id: agentId } = await requireAgent(pool, { id: body.agent_id, accountId });
   requireApprovers(template, { accountId });
   return inTransaction(pool, async (db) => {
+    await once.claim(db, { resourceId: null });
     await lockAgent(db, { id: agentId });
     if (body.mode === 'replace') await deletePoliciesOfAgent(db, { agentId });
-    return attachPolicies(db, { accountId, agentId, policies: template.policies });
+    const rows = await attachPolicies(db, { accountId, agentId, policies: template.policies });
+    const answer = { data: rows.map(renderPolicy) };
+    await once.answer(db, answer);
+    return answer;
   });
 }
 

@@ -6,6 +6,8 @@ import { inTransaction, type Pool, violatedConstraint } from '../../shared/db/po
 import { PurserError } from '../../shared/errors.ts';
 import { newId } from '../../shared/ids.ts';
 import type { Logger } from '../../shared/log.ts';
+import type { Once } from '../idempotency.ts';
+import { renderAgent } from '../render/agent.ts';
 import { requireChain } from '../require-chain.ts';
 import type { CreateAgentBody } from '../schemas/agents.ts';
 import type { TemporalGateway } from '../temporal-gateway.ts';
@@ -26,33 +28,37 @@ export interface CreateAgentDependencies {
  */
 export async function createAgent(
   { pool, registry, temporal, fund }: CreateAgentDependencies,
-  { accountId, body, log }: { accountId: string; body: CreateAgentBody; log: Logger },
+  { accountId, body, log, once }: { accountId: string; body: CreateAgentBody; log: Logger; once: Once },
 ): Promise<AgentRow> {
   const chain = requireChain(registry, { id: body.chain });
-  let agent = await storeAgent(pool, { accountId, body });
+  let agent = await storeAgent(pool, { accountId, body, once });
   if (agent === 'no_key') {
     await temporal.makeAccountKey({ accountId });
-    agent = await storeAgent(pool, { accountId, body });
+    agent = await storeAgent(pool, { accountId, body, once });
   }
   if (agent === 'no_key') throw new Error(`Account ${accountId} has no key although it was made.`);
   if (fund && chain.network === 'local') await fund({ address: agent.address, chain: chain.id, log });
   return agent;
 }
 
+/** Ends a database transaction without effect. */
+class NoAccountKey extends Error {}
+
 /** Name, child index, agent and wallet: all in one database transaction, so that a refusal uses up nothing. */
 async function storeAgent(
   pool: Pool,
-  { accountId, body }: { accountId: string; body: CreateAgentBody },
+  { accountId, body, once }: { accountId: string; body: CreateAgentBody; once: Once },
 ): Promise<AgentRow | 'no_key'> {
   try {
     return await inTransaction(pool, async (db) => {
+      const id = newId('agent');
+      await once.claim(db, { resourceId: id });
       if (await isAgentNameTaken(db, { accountId, agentName: body.agent_name })) throw nameTaken(body.agent_name);
       const key = await takeChildIndex(db, { accountId });
-      if (!key) return 'no_key';
+      if (!key) throw new NoAccountKey();
       // BIP-44 without hardened steps: a hardened child cannot be derived without the whole private key.
       const path = `m/44/60/0/0/${key.next_index}`;
       const address = deriveEvmAddress({ publicKey: key.public_key, chainCode: key.chain_code, path });
-      const id = newId('agent');
       await insertAgent(db, {
         id,
         accountId,
@@ -62,9 +68,12 @@ async function storeAgent(
         chain: body.chain,
       });
       await insertWallet(db, { id: newId('wal'), agentId: id, accountKeyId: key.id, path, address });
-      return (await findAgent(db, { id, accountId }))!;
+      const agent = (await findAgent(db, { id, accountId }))!;
+      await once.answer(db, renderAgent(agent));
+      return agent;
     });
   } catch (error) {
+    if (error instanceof NoAccountKey) return 'no_key';
     // Two requests with one name at the same moment.
     if (violatedConstraint(error) === 'agents_name_is_unique') throw nameTaken(body.agent_name);
     throw error;

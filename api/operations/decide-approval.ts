@@ -7,6 +7,7 @@ import { insertEvent } from '../../shared/db/events.ts';
 import { inTransaction, type Pool, type Queryable } from '../../shared/db/pool.ts';
 import { type ApprovalRefusal, advanceApproval } from '../../shared/domain/approval.ts';
 import { renderApproval } from '../../shared/render-approval.ts';
+import { type Once, unkeyed } from '../idempotency.ts';
 
 /** One person's answer to one question. */
 export interface Answer {
@@ -40,17 +41,20 @@ export interface DecideDependencies {
 
 /**
  * Decides questions of one payment, all or none, in one database transaction with their events and audit entries; then
- * tells the workflow. Every door comes through here.
+ * tells the workflow. Every door comes through here. With a key, whose answer is the first question, a repeat decides
+ * nothing.
  * @returns for each what it is now; or, with the first that was refused, why nothing was decided
  */
 export async function decideApprovals(
   { pool, tellAnswer }: DecideDependencies,
-  { answers, door }: { answers: readonly [Answer, ...Answer[]]; door: Door },
+  { answers, door, once = unkeyed }: { answers: readonly [Answer, ...Answer[]]; door: Door; once?: Once },
 ): Promise<{ readonly approvals: readonly ShownApproval[] } | Refusal> {
   try {
     const approvals = await inTransaction(pool, async (db) => {
+      await once.claim(db, { resourceId: answers[0].approvalId });
       const decided: ShownApproval[] = [];
       for (const answer of answers) decided.push(await decideOne(db, { answer, door }));
+      await once.answer(db, renderApproval(decided[0]!));
       return decided;
     });
     if (approvals.some(({ status }) => status !== 'pending'))

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Registry } from '../../shared/chain/registry.ts';
-import { isConnectionError, type Pool, violatedConstraint } from '../../shared/db/pool.ts';
+import { inTransaction, isConnectionError, type Pool, violatedConstraint } from '../../shared/db/pool.ts';
 import {
   findTransaction,
   getTransaction,
@@ -12,6 +12,7 @@ import { formatAmount } from '../../shared/domain/money.ts';
 import { PurserError } from '../../shared/errors.ts';
 import { newId } from '../../shared/ids.ts';
 import type { Logger } from '../../shared/log.ts';
+import { KeyInUse, type Once } from '../idempotency.ts';
 import { requireActiveAgent } from '../require-agent.ts';
 import type { CreateTransactionBody } from '../schemas/transactions.ts';
 import type { TemporalGateway } from '../temporal-gateway.ts';
@@ -31,36 +32,48 @@ export interface SubmitTransactionDependencies {
  */
 export async function submitTransaction(
   { pool, registry, temporal }: SubmitTransactionDependencies,
-  { accountId, body, log }: { accountId: string; body: CreateTransactionBody; log: Logger },
+  { accountId, body, log, once }: { accountId: string; body: CreateTransactionBody; log: Logger; once: Once },
 ): Promise<TransactionRow> {
   const agent = await requireActiveAgent(pool, { id: body.agent_id, accountId });
   const payment = resolvePayment(registry, { agent, body });
-  const stored = await store(pool, {
-    id: newId('tx'),
-    accountId,
-    agentId: agent.id,
-    walletId: agent.wallet_id,
-    ...payment,
-  });
+  const row = { id: newId('tx'), accountId, agentId: agent.id, walletId: agent.wallet_id, ...payment };
+  const stored = await store(pool, { row, once });
   if ((await temporal.decideTransaction(stored, { log })) === 'undecided') return stored;
-  const decided = await reread(pool, { stored, log });
-  refuseDenied(decided);
-  return decided;
+  return unlessDenied(await reread(pool, { stored, log }));
+}
+
+/**
+ * The answer to a request whose payment was stored, from how that stands now.
+ * @throws PurserError 400 for a payment that was denied
+ */
+export async function submittedTransaction(
+  { pool }: Pick<SubmitTransactionDependencies, 'pool'>,
+  { id, accountId }: { id: string; accountId: string },
+): Promise<TransactionRow> {
+  const row = await findTransaction(pool, { id, accountId });
+  if (!row) throw new Error(`Transaction ${id} has gone, and its key is still there.`);
+  return unlessDenied(row);
 }
 
 const storeTries = 3;
 const storePauseMs = 200;
 
 /**
- * Stores the row under the id that it was given. A connection that breaks meanwhile leaves it open whether the row is there:
- * the same insert again finds out, and either way the row exists once.
+ * Stores the row under the id that it was given, and with it the request's key. A connection that breaks meanwhile leaves
+ * it open whether both are there: the same again finds out, and either way they exist once.
  */
-async function store(pool: Pool, row: NewTransaction): Promise<TransactionRow> {
+async function store(pool: Pool, { row, once }: { row: NewTransaction; once: Once }): Promise<TransactionRow> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await insertTransaction(pool, row);
+      return await inTransaction(pool, async (db) => {
+        await once.claim(db, { resourceId: row.id, isKept: true });
+        return insertTransaction(db, row);
+      });
     } catch (error) {
-      if (violatedConstraint(error) === 'transactions_pkey') return (await getTransaction(pool, { id: row.id }))!;
+      if (attempt > 1 && (error instanceof KeyInUse || violatedConstraint(error) === 'transactions_pkey')) {
+        const own = await getTransaction(pool, { id: row.id });
+        if (own) return own;
+      }
       if (!isConnectionError(error)) throw error;
       if (attempt === storeTries) throw unknownOutcome(row.id, error);
       await sleep(storePauseMs);
@@ -87,7 +100,7 @@ async function reread(pool: Pool, { stored, log }: { stored: TransactionRow; log
 }
 
 /** Answers a refusal that was stored as a failed payment as 400; other failures are facts about the payment, not errors. */
-function refuseDenied(row: TransactionRow): void {
+function unlessDenied(row: TransactionRow): TransactionRow {
   const message = row.failure_message ?? 'The payment was refused.';
   const transaction_id = row.id;
   switch (row.failure_code) {
@@ -104,5 +117,6 @@ function refuseDenied(row: TransactionRow): void {
     case 'agent_inactive':
       throw new PurserError('agent_inactive', message, { param: 'agent_id', details: { transaction_id } });
     default:
+      return row;
   }
 }

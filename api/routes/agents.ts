@@ -29,8 +29,8 @@ export function createAgentEndpoints(deps: CreateAgentDependencies): Endpoint[] 
       body: createAgentBody,
       answer: agent,
       errors: ['invalid_request', 'invalid_chain'],
-      handle: async ({ caller, body, log }) =>
-        renderAgent(await createAgent(deps, { accountId: caller.accountId, body, log })),
+      handle: async ({ caller, body, log, once }) =>
+        renderAgent(await createAgent(deps, { accountId: caller.accountId, body, log, once })),
     }),
     defineEndpoint({
       method: 'get',

@@ -42,12 +42,15 @@ export function createPolicyEndpoints({ pool, registry }: { pool: Pool; registry
       body: bodies.create,
       answer: policy,
       errors: faults,
-      handle: async ({ caller, body }) => {
-        const agent = await requireAgent(pool, { id: body.agent_id, accountId: caller.accountId });
-        const [row] = await inTransaction(pool, (db) =>
-          attachPolicies(db, { accountId: caller.accountId, agentId: agent.id, policies: [body] }),
-        );
-        return renderPolicy(row!);
+      handle: async ({ caller: { accountId }, body, once }) => {
+        const agent = await requireAgent(pool, { id: body.agent_id, accountId });
+        return inTransaction(pool, async (db) => {
+          await once.claim(db, { resourceId: null });
+          const [row] = await attachPolicies(db, { accountId, agentId: agent.id, policies: [body] });
+          const answer = renderPolicy(row!);
+          await once.answer(db, answer);
+          return answer;
+        });
       },
     }),
     defineEndpoint({

@@ -1,13 +1,23 @@
-import { Router } from 'express';
+import { type Request, type Response, Router } from 'express';
 import { PurserError } from '../../shared/errors.ts';
 import type { Endpoint, Method } from '../endpoint.ts';
+import type { AnswerOnce } from '../idempotency.ts';
 
 /** Mounts endpoints, and answers 405 for a method that a known path does not have. */
-export function createResourceRouter({ endpoints }: { endpoints: readonly Endpoint[] }): Router {
+export function createResourceRouter({
+  endpoints,
+  answerOnce,
+}: {
+  endpoints: readonly Endpoint[];
+  answerOnce: AnswerOnce;
+}): Router {
   const router = Router({ caseSensitive: true });
   for (const [path, group] of Map.groupBy(endpoints, (endpoint) => endpoint.path)) {
     const route = router.route(path.replaceAll(/\{(\w+)\}/g, ':$1'));
-    for (const endpoint of group) route[endpoint.method](endpoint.serve);
+    for (const endpoint of group)
+      route[endpoint.method]((request: Request, response: Response) =>
+        endpoint.serve(request, response, { answerOnce }),
+      );
     const allowed = allowedMethods(group.map((endpoint) => endpoint.method));
     route.all((_request, response) => {
       response.setHeader('Allow', allowed);

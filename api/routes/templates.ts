@@ -1,7 +1,6 @@
 import type { Registry } from '../../shared/chain/registry.ts';
 import { findAccountSettings } from '../../shared/db/accounts.ts';
-import type { Pool } from '../../shared/db/pool.ts';
-import { violatedConstraint } from '../../shared/db/pool.ts';
+import { inTransaction, type Pool, violatedConstraint } from '../../shared/db/pool.ts';
 import {
   countTemplates,
   deleteTemplate,
@@ -18,7 +17,6 @@ import { defineEndpoint, type Endpoint } from '../endpoint.ts';
 import type { Caller } from '../middleware/authenticate.ts';
 import { applyTemplate } from '../operations/apply-template.ts';
 import { readPage } from '../read-page.ts';
-import { renderPolicy } from '../render/policy.ts';
 import { renderTemplate } from '../render/template.ts';
 import { createRuleWords } from '../schemas/rule-words.ts';
 import {
@@ -53,9 +51,15 @@ export function createTemplateEndpoints({ pool, registry }: { pool: Pool; regist
       body: templateBody,
       answer: template,
       errors: ['invalid_request', 'invalid_amount', 'invalid_address', 'invalid_token'],
-      handle: async ({ caller: { accountId }, body }) =>
-        renderTemplate(
-          await nameUnlessTaken(body.name, () => insertTemplate(pool, { id: newId('ptpl'), accountId, ...body })),
+      handle: ({ caller: { accountId }, body, once }) =>
+        nameUnlessTaken(body.name, () =>
+          inTransaction(pool, async (db) => {
+            const id = newId('ptpl');
+            await once.claim(db, { resourceId: id });
+            const answer = renderTemplate(await insertTemplate(db, { id, accountId, ...body }));
+            await once.answer(db, answer);
+            return answer;
+          }),
         ),
     }),
     defineEndpoint({
@@ -131,9 +135,8 @@ export function createTemplateEndpoints({ pool, registry }: { pool: Pool; regist
       answer: appliedPolicies,
       errors: ['invalid_request', 'resource_not_found'],
       find,
-      handle: async ({ caller: { accountId }, found, body }) => ({
-        data: (await applyTemplate(pool, { accountId, template: found, body })).map(renderPolicy),
-      }),
+      handle: ({ caller: { accountId }, found, body, once }) =>
+        applyTemplate(pool, { accountId, template: found, body, once }),
     }),
   ];
 }

@@ -2,7 +2,11 @@ import { countTransactions, findTransaction, listTransactions } from '../../shar
 import { isId } from '../../shared/ids.ts';
 import { defineEndpoint, type Endpoint } from '../endpoint.ts';
 import { simulateTransaction } from '../operations/simulate-transaction.ts';
-import { type SubmitTransactionDependencies, submitTransaction } from '../operations/submit-transaction.ts';
+import {
+  type SubmitTransactionDependencies,
+  submitTransaction,
+  submittedTransaction,
+} from '../operations/submit-transaction.ts';
 import { readPage } from '../read-page.ts';
 import { renderTransaction } from '../render/transaction.ts';
 import { requireAgent } from '../require-agent.ts';
@@ -35,8 +39,12 @@ export function createTransactionEndpoints(deps: SubmitTransactionDependencies):
         'policy_violation',
         'insufficient_funds',
       ],
-      handle: async ({ caller, body, log }) =>
-        renderTransaction(await submitTransaction(deps, { accountId: caller.accountId, body, log }), { registry }),
+      handle: async ({ caller, body, log, once }) =>
+        renderTransaction(await submitTransaction(deps, { accountId: caller.accountId, body, log, once }), {
+          registry,
+        }),
+      rebuild: async ({ caller, resourceId: id }) =>
+        renderTransaction(await submittedTransaction(deps, { id, accountId: caller.accountId }), { registry }),
     }),
     defineEndpoint({
       method: 'post',
