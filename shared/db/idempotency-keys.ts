@@ -1,4 +1,4 @@
-import type { Queryable } from './pool.ts';
+import { isCancelled, type Queryable } from './pool.ts';
 
 /** What a key belongs to: the same key of another account, or on another path, is another key. */
 export interface KeyScope {
@@ -55,9 +55,18 @@ export interface NewKey extends KeyScope {
 /**
  * Takes a key, in the database transaction of what is made under it. Another one that takes it at the same moment is
  * waited for. An expired key counts as absent. Make it the first statement: whoever waits here then holds no other lock.
- * @returns whether it is taken now by this call; otherwise it was in use
+ * @returns whether it is taken now by this call; otherwise it is in use, also by one that was waited for in vain
  */
 export async function claimKey(db: Queryable, key: NewKey): Promise<boolean> {
+  try {
+    return await insertKey(db, key);
+  } catch (error) {
+    if (isCancelled(error)) return false;
+    throw error;
+  }
+}
+
+async function insertKey(db: Queryable, key: NewKey): Promise<boolean> {
   const { rowCount } = await db.query(
     `insert into idempotency_keys (account_id, method, path, key, body_hash, resource_id, lease_until, expires_at,
                                    status, answer)

@@ -48,6 +48,11 @@ export function violatedConstraint(error: unknown): string | undefined {
   return error instanceof pg.DatabaseError && error.code === '23505' ? error.constraint : undefined;
 }
 
+/** Whether a statement was cut off, as one that waits too long for a lock. */
+export function isCancelled(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === '57014';
+}
+
 /** Whether an error means that Postgres cannot be reached or is going down, so that a repeat may succeed. */
 export function isConnectionError(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) return /^(08|57P|53)/.test(error.code ?? '');
