@@ -2,7 +2,6 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { inject } from 'vitest';
 import { ensureAccount } from '../../dev/account.ts';
 import { ensureAccountKey } from '../../dev/account-key.ts';
 import { LOCAL_CHAIN, startAnvil } from '../../dev/anvil.ts';
@@ -15,6 +14,7 @@ import { startGuard, startProcess } from '../../dev/process.ts';
 import { requireOk, startApi } from '../../dev/services.ts';
 import { prepareKeys, signerEndpoints, startSigner } from '../../dev/signers.ts';
 import { startTemporal } from '../../dev/temporal.ts';
+import { temporalBinary } from '../../dev/temporal-binary.ts';
 import { deployToken } from '../../dev/token.ts';
 import { migrate } from '../../shared/db/migrate.ts';
 import { readPlan, writePlan } from './crash-plan.ts';
@@ -48,14 +48,25 @@ export interface OwnStack {
   /** Ends it for good, until `start`. */
   halt(name: PartName): Promise<void>;
   start(name: PartName): Promise<void>;
-  stop(): Promise<void>;
+  /** @param keepFiles leave data and logs where they are */
+  stop(o?: { keepFiles?: boolean }): Promise<void>;
 }
 
-/**
- * Starts everything as `npm start` does, on disk and on free ports. Whatever dies is started again at once.
- * @param workers processes that serve all queues
- */
-export async function startOwnStack({ workers = 1 }: { workers?: 1 | 2 } = {}): Promise<OwnStack> {
+export interface OwnStackOptions {
+  /** Processes that serve all queues. */
+  readonly workers?: 1 | 2;
+  /** What the api and the workers find in their environment besides, or in place of, what they are given here. */
+  readonly env?: NodeJS.ProcessEnv;
+  /** The RPC URLs that the workers are given in place of the chain's own. */
+  readonly endpoints?: (chainUrl: string) => Promise<readonly string[]>;
+}
+
+/** Starts everything as `npm start` does, on disk and on free ports. Whatever dies is started again at once. */
+export async function startOwnStack({
+  workers = 1,
+  env: extraEnv = {},
+  endpoints = async (chainUrl) => [chainUrl],
+}: OwnStackOptions = {}): Promise<OwnStack> {
   const home = mkdtempSync(join(tmpdir(), 'purser-stack-'));
   chmodSync(home, 0o711);
   const file = (...names: string[]) => join(home, ...names);
@@ -82,7 +93,7 @@ export async function startOwnStack({ workers = 1 }: { workers?: 1 | 2 } = {}): 
   );
   const { appUrl, ownerUrl } = parts.current('postgres') as Awaited<ReturnType<typeof startPostgres>>;
   await migrate({ databaseUrl: ownerUrl });
-  const binary = inject('stack').temporalBinary;
+  const binary = await temporalBinary(process.env);
   await parts.add('temporal', () =>
     startTemporal(guard, { binary, port: temporalPort, dbFile: file('temporal.db'), logFile: logFile('temporal') }),
   );
@@ -110,7 +121,7 @@ export async function startOwnStack({ workers = 1 }: { workers?: 1 | 2 } = {}): 
     TEMPORAL_ADDRESS: temporalAddress,
     PURSER_CHAINS: LOCAL_CHAIN,
     PURSER_EXTRA_TOKENS: `${LOCAL_CHAIN}/erc20:${token.address}=USDC/6`,
-    PURSER_RPC_EIP155_31337: chain.rpcUrl,
+    PURSER_RPC_EIP155_31337: (await endpoints(chain.rpcUrl)).join(','),
     PURSER_POLICY_KEY_FILE: keys.policy.identityFile,
     PURSER_COORDINATOR_KEY_FILE: keys.coordinator.identityFile,
     PURSER_SIGNERS: JSON.stringify(signerEndpoints(keys, signerPorts as [number, number, number])),
@@ -120,6 +131,7 @@ export async function startOwnStack({ workers = 1 }: { workers?: 1 | 2 } = {}): 
     PURSER_PUBLIC_URL: baseUrl,
     PURSER_DEV_TOKEN_KEYS_FILE: issuer.keysFile,
     PURSER_TEST_CRASH_PLAN: planFile,
+    ...extraEnv,
   };
   const worker = (name: 'worker' | 'worker-2') => {
     const args = [fileURLToPath(new URL('./crashing-worker.ts', import.meta.url))];
@@ -147,13 +159,13 @@ export async function startOwnStack({ workers = 1 }: { workers?: 1 | 2 } = {}): 
     restarts: parts.restarts,
     halt: parts.halt,
     start: parts.start,
-    async stop() {
+    async stop({ keepFiles = false } = {}) {
       await parts.stop();
       await mailbox.stop();
       await faucet.stop();
       await chain.stop();
       await guard.stop();
-      rmSync(home, { recursive: true, force: true });
+      if (!keepFiles) rmSync(home, { recursive: true, force: true });
     },
   };
 }

@@ -1,0 +1,110 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Address, createTestClient, erc20Abi, type Hex, http, publicActions, type TransactionReceipt } from 'viem';
+import { anvil as anvilChain } from 'viem/chains';
+
+/** Blocks read in one request. */
+const blockBatch = 100;
+const fastestBlockMs = 20;
+
+/** A transaction of a block, as the chain has it. */
+export interface Mined {
+  readonly hash: Hex;
+  readonly nonce: number;
+  readonly to: Address;
+  readonly valueWei: bigint;
+  readonly data: Hex;
+  readonly succeeded: boolean;
+  readonly feeWei: bigint;
+}
+
+/** The chain of the run, asked directly: what it says is the truth that everything else is held against. */
+export interface CrashChain {
+  /** A block every so often, also without transactions. */
+  setBlockTime(ms: number): void;
+  reorg(depth: number): Promise<void>;
+  /** Resolves when so many more blocks are there. */
+  pass(blocks: number): Promise<void>;
+  /** Transactions of a wallet in blocks that no reorganisation reaches, in the order of their nonces. */
+  sentBy(wallet: Address): Promise<Mined[]>;
+  transactionCount(wallet: Address): Promise<number>;
+  balances(wallet: Address, token: Address): Promise<{ wei: bigint; minorUnits: bigint }>;
+  stop(): Promise<void>;
+}
+
+/**
+ * Takes over the mining of a local chain. From then on transactions wait in its pool for the next block, as on a public one.
+ * @param depth blocks from the head on that a reorganisation may replace
+ */
+export async function takeOverChain({ rpcUrl, depth }: { rpcUrl: string; depth: number }): Promise<CrashChain> {
+  const transport = http(rpcUrl, { batch: { batchSize: 200 }, timeout: 30_000, retryCount: 0 });
+  const node = createTestClient({ mode: 'anvil', chain: anvilChain, transport, cacheTime: 0 }).extend(publicActions);
+  const bySender = new Map<Address, { hash: Hex; nonce: number; to: Address; valueWei: bigint; data: Hex }[]>();
+  let nextBlock = await node.getBlockNumber();
+  let blockMs = fastestBlockMs;
+  let reading: Promise<void> = Promise.resolve();
+  let stopped = false;
+
+  await node.setAutomine(false);
+  const mining = (async () => {
+    while (!stopped) {
+      await node.mine({ blocks: 1 });
+      await delay(blockMs);
+    }
+  })();
+
+  async function readUpTo(last: bigint): Promise<void> {
+    while (nextBlock <= last) {
+      const count = Number(last - nextBlock) + 1;
+      const numbers = Array.from({ length: Math.min(count, blockBatch) }, (_, index) => nextBlock + BigInt(index));
+      const blocks = await Promise.all(
+        numbers.map((blockNumber) => node.getBlock({ blockNumber, includeTransactions: true })),
+      );
+      for (const { hash, nonce, to, value, input, from } of blocks.flatMap((block) => block.transactions)) {
+        const sender = from.toLowerCase() as Address;
+        const known = bySender.get(sender) ?? [];
+        known.push({ hash, nonce, to: (to ?? '0x').toLowerCase() as Address, valueWei: value, data: input });
+        bySender.set(sender, known);
+      }
+      nextBlock += BigInt(numbers.length);
+    }
+  }
+
+  return {
+    setBlockTime(ms) {
+      blockMs = ms;
+    },
+    async reorg(wanted) {
+      await node.request({ method: 'anvil_reorg' as never, params: [wanted, []] as never });
+    },
+    async pass(blocks) {
+      const until = (await node.getBlockNumber()) + BigInt(blocks);
+      while ((await node.getBlockNumber()) < until) await delay(fastestBlockMs);
+    },
+    async sentBy(wallet) {
+      const settled = (await node.getBlockNumber()) - BigInt(depth);
+      reading = reading.then(() => readUpTo(settled));
+      await reading;
+      const sent = bySender.get(wallet.toLowerCase() as Address) ?? [];
+      const receipts = await Promise.all(sent.map(({ hash }) => node.getTransactionReceipt({ hash })));
+      return sent
+        .map((each, index) => ({ ...each, ...outcomeOf(receipts[index]!) }))
+        .toSorted((a, b) => a.nonce - b.nonce);
+    },
+    transactionCount: (wallet) => node.getTransactionCount({ address: wallet }),
+    async balances(wallet, token) {
+      const [wei, minorUnits] = await Promise.all([
+        node.getBalance({ address: wallet }),
+        node.readContract({ address: token, abi: erc20Abi, functionName: 'balanceOf', args: [wallet] }),
+      ]);
+      return { wei, minorUnits };
+    },
+    async stop() {
+      stopped = true;
+      await mining;
+    },
+  };
+}
+
+function outcomeOf({ status, gasUsed, effectiveGasPrice }: TransactionReceipt) {
+  return { succeeded: status === 'success', feeWei: gasUsed * effectiveGasPrice };
+}

@@ -1,0 +1,173 @@
+// npm run crash: brings up a stack of its own, pays, and has everything go wrong meanwhile; then holds what the service
+// says against the chain. A fault stops the run and leaves the logs.
+import { parseArgs } from 'node:util';
+import { describeFault, faultNames, planRound } from './plan.ts';
+import { roundSeed } from './random.ts';
+import { addRecovery, describeRecovery, killKind, measureRecovery } from './recovery.ts';
+import { addCounts, addResult, type Entry, readProduct } from './results.ts';
+import { runRounds } from './run.ts';
+import type { RoundResult } from './run-round.ts';
+import { startCrashWorld } from './world.ts';
+
+const defaultRounds = 20;
+const defaultInFlight = 3;
+
+const USAGE = `Usage: npm run crash [-- --rounds N] [--seed S] [--round-seed S] [--only FAULT[,FAULT …]] [--in-flight N] [--keep-going]
+
+  --rounds N        rounds to play; default ${defaultRounds}
+  --seed S          decides load and faults of every round; default: one drawn, and printed
+  --round-seed S    plays the one round with this seed, as printed for each round
+  --only FAULTS     only these: ${faultNames.join(', ')}
+  --in-flight N     rounds at once: payments of one are waited for while the next one strikes; default ${defaultInFlight}
+  --keep-going      go on after a fault
+  --help            this text
+
+  Results add up in bench/crash/results.json by commit, unless the product's files changed during the run.
+`;
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({
+    options: {
+      rounds: { type: 'string', default: String(defaultRounds) },
+      seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+      'round-seed': { type: 'string' },
+      only: { type: 'string', default: '' },
+      'in-flight': { type: 'string', default: String(defaultInFlight) },
+      'keep-going': { type: 'boolean', default: false },
+      help: { type: 'boolean' },
+    },
+  });
+  if (values.help) {
+    process.stdout.write(USAGE);
+    return 0;
+  }
+  const only = values.only.split(',').filter((name) => name !== '');
+  for (const name of only)
+    if (!faultNames.includes(name)) throw new Error(`--only ${name}: faults are ${faultNames.join(', ')}.`);
+  const seed = wholeNumber('--seed', values.seed);
+  const rounds = wholeNumber('--rounds', values.rounds);
+  const seeds = values['round-seed']
+    ? [wholeNumber('--round-seed', values['round-seed'])]
+    : Array.from({ length: rounds }, (_, round) => roundSeed(seed, round));
+  return play({
+    seed,
+    plans: seeds.map((each) => planRound(each, { only })),
+    inFlight: Math.max(wholeNumber('--in-flight', values['in-flight']), 1),
+    keepsGoing: values['keep-going'],
+    replay: only.length > 0 ? ` --only ${only.join(',')}` : '',
+  });
+}
+
+interface Play {
+  readonly seed: number;
+  readonly plans: readonly ReturnType<typeof planRound>[];
+  readonly inFlight: number;
+  readonly keepsGoing: boolean;
+  /** What else is needed to play a round again. */
+  readonly replay: string;
+}
+
+/** @returns the exit code: 1 when anything was wrong */
+async function play({ seed, plans, inFlight, keepsGoing, replay }: Play): Promise<number> {
+  const ending = new AbortController();
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(name, () => ending.abort());
+  // dev/bootstrap.mjs holds the other end of this channel; it closes with it, also after kill -9.
+  if (process.channel) {
+    process.on('disconnect', () => ending.abort());
+    process.channel.unref();
+  }
+  const before = readProduct();
+  print(`${plans.length} rounds, seed ${seed}. Bringing up a stack …`);
+  const world = await startCrashWorld();
+  const from = performance.now();
+  let sum: Entry = {
+    ...before,
+    ...{ rounds: 0, payments: 0, faults: 0, kills: {}, strikes: {}, seconds: 0 },
+    recoveryMs: { next: {}, all: {} },
+  };
+  let isFaulty = false;
+  try {
+    const late = await runRounds(world, {
+      plans,
+      inFlight,
+      label: `crash-${seed}`,
+      signal: ending.signal,
+      onResult(result) {
+        sum = addRound(sum, result);
+        printRound(result, { replay });
+        isFaulty ||= result.problems.length > 0;
+        return keepsGoing || !isFaulty;
+      },
+    });
+    for (const problem of late) print(`  ✗ ${problem}`);
+    isFaulty ||= late.length > 0;
+    sum = { ...sum, faults: sum.faults + late.length, seconds: Math.round((performance.now() - from) / 1000) };
+  } finally {
+    await world.stop({ keepFiles: isFaulty });
+  }
+  if (isFaulty) print(`The logs are in ${world.stack.logDir}.`);
+  printSum(sum);
+  if (readProduct().product !== before.product)
+    print('The sources changed meanwhile: nothing is added to the results.');
+  else if (sum.rounds > 0) {
+    const { rounds, faults } = addResult(sum);
+    print(`This product so far: ${rounds} rounds, ${faults} faults (bench/crash/results.json).`);
+  }
+  return isFaulty ? 1 : 0;
+}
+
+function addRound(sum: Entry, result: RoundResult): Entry {
+  const { round, problems, stored, kills } = result;
+  const count = (names: readonly string[]) => names.reduce((counts, name) => addCounts(counts, { [name]: 1 }), {});
+  return {
+    ...sum,
+    rounds: sum.rounds + 1,
+    payments: sum.payments + stored.length,
+    faults: sum.faults + (problems.length > 0 ? 1 : 0),
+    kills: addCounts(sum.kills, count(kills.map(({ part }) => killKind(part)))),
+    strikes: addCounts(
+      sum.strikes,
+      count(round.plan.faults.map((fault) => (fault.kind === 'rpc' ? `rpc ${fault.trouble.name}` : fault.kind))),
+    ),
+    recoveryMs: addRecovery(sum.recoveryMs, measureRecovery(result)),
+  };
+}
+
+function printRound({ round, problems, stored, ms }: RoundResult, { replay }: { replay: string }): void {
+  const { number, plan } = round;
+  const count = (status: string) => stored.filter((row) => row.status === status).length;
+  const faults = plan.faults.map((fault) => `${describeFault(fault)} @${fault.atMs}`).join(', ');
+  const load = `${count('confirmed')} confirmed, ${count('failed')} failed of ${plan.payments.length}`;
+  print(
+    `${problems.length > 0 ? '✗' : '✓'} round ${number}, seed ${plan.seed}: ${load}; ${faults}; ${(ms / 1000).toFixed(1)} s`,
+  );
+  for (const problem of problems) print(`  ✗ ${problem}`);
+  if (problems.length > 0) print(`  Again: npm run crash -- --round-seed ${plan.seed}${replay}`);
+}
+
+function printSum({ rounds, payments, faults, kills, strikes, seconds, recoveryMs }: Entry): void {
+  const list = (counts: object) =>
+    Object.entries(counts)
+      .map(([name, count]) => `${name} ${count}`)
+      .join(', ');
+  print(`${rounds} rounds, ${payments} payments, ${faults} rounds with faults, in ${seconds} s.`);
+  print(`Killed: ${list(kills)}. Struck: ${list(strikes)}.`);
+  print('From a kill on:');
+  for (const line of describeRecovery(recoveryMs)) print(`  ${line}`);
+}
+
+function wholeNumber(option: string, value: string): number {
+  if (/^\d{1,10}$/.test(value)) return Number(value);
+  throw new Error(`${option} ${value}: give a whole number.`);
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+try {
+  process.exit(await main());
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
+  process.exit(1);
+}

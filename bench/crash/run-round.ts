@@ -1,0 +1,120 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { CrashAgent } from './agents.ts';
+import { checkBooks } from './check-books.ts';
+import { checkRound } from './check-round.ts';
+import { type Asked, ask, planAsked } from './load.ts';
+import { maxReorgDepth, type RoundPlan, strikesMs } from './plan.ts';
+import { readStored, type StoredPayment } from './stored.ts';
+import { type Kill, strike } from './strike.ts';
+import type { CrashWorld } from './world.ts';
+
+/** A payment that is pending for longer after the last fault is a fault itself. */
+const settleWithinMs = 60_000;
+const lookMs = 100;
+
+export interface Round {
+  readonly number: number;
+  readonly plan: RoundPlan;
+  readonly agents: readonly CrashAgent[];
+}
+
+/** How a round went. */
+export interface RoundResult {
+  readonly round: Round;
+  /** What must not be, a sentence each. */
+  readonly problems: readonly string[];
+  readonly stored: readonly StoredPayment[];
+  readonly kills: readonly Kill[];
+  /** Transactions of each agent's wallet, by the agent's id. */
+  readonly counts: ReadonlyMap<string, number>;
+  readonly ms: number;
+}
+
+/** A round whose faults are over; what is left is to wait for its payments. */
+interface Struck {
+  readonly round: Round;
+  readonly asked: readonly Asked[];
+  /** Set once every client has its answer. */
+  readonly answered: Promise<void>;
+  readonly kills: readonly Kill[];
+  readonly from: number;
+}
+
+/** Load and faults of a round; resolves when the last fault is over. */
+export async function strikeRound(world: CrashWorld, round: Round): Promise<Struck> {
+  const { plan, agents } = round;
+  const asked = planAsked(plan, agents);
+  const from = Date.now();
+  world.chain.setBlockTime(plan.blockMs);
+  const answered = ask(world, { asked, from });
+  answered.catch(() => {});
+  const [kills] = await Promise.all([strike(world, { faults: plan.faults, asked, from }), delay(strikesMs)]);
+  return { round, asked, answered, kills, from };
+}
+
+/** Waits until nothing of the round is pending, and holds what the service says against the chain. */
+export async function finishRound(world: CrashWorld, struck: Struck): Promise<RoundResult> {
+  const { round, asked, answered, kills, from } = struck;
+  const { agents } = round;
+  const problems: string[] = [];
+  let stored: StoredPayment[] = [];
+  let counts: ReadonlyMap<string, number> = new Map();
+  let ms = 0;
+  try {
+    await answered.catch((error: Error) => problems.push(`A client had no answer: ${error.message}`));
+    const isSettled = await untilSettled(world, agents);
+    ms = Date.now() - from;
+    if (!isSettled) problems.push(`Payments are pending ${settleWithinMs / 1000} s after the last fault.`);
+    // By then every block that a payment of the round may stand in is below the reach of a reorganisation.
+    await world.chain.pass(maxReorgDepth + 1);
+    stored = await readStored(world, agents);
+    const seen = await readChain(world, agents);
+    counts = seen.counts;
+    problems.push(...checkRound({ agents, asked, stored, ...seen }));
+    const agentIds = agents.map(({ id }) => id);
+    if (isSettled) problems.push(...(await insistOn(() => checkBooks(world.pool, { agentIds }))));
+  } catch (error) {
+    problems.push(`The round could not be checked: ${error instanceof Error ? error.stack : String(error)}`);
+  }
+  return { round, problems, stored, kills, counts, ms };
+}
+
+async function untilSettled({ pool }: CrashWorld, agents: readonly CrashAgent[]): Promise<boolean> {
+  const ids = agents.map(({ id }) => id);
+  const deadline = Date.now() + settleWithinMs;
+  while (Date.now() < deadline) {
+    const { rows } = await insistOn(() =>
+      pool.query<{ count: number }>(
+        `select count(*)::int as count from transactions where agent_id = any($1) and status = 'pending'`,
+        [ids],
+      ),
+    );
+    if (rows[0]!.count === 0) return true;
+    await delay(lookMs);
+  }
+  return false;
+}
+
+/** Postgres may have been killed a moment ago by the next round. */
+async function insistOn<T>(query: () => Promise<T>): Promise<T> {
+  const deadline = Date.now() + settleWithinMs;
+  for (;;) {
+    try {
+      return await query();
+    } catch (error) {
+      if (Date.now() > deadline) throw error;
+      await delay(lookMs);
+    }
+  }
+}
+
+async function readChain({ chain, usdcAddress }: CrashWorld, agents: readonly CrashAgent[]) {
+  const of = async <T>(read: (agent: CrashAgent) => Promise<T>) =>
+    new Map(await Promise.all(agents.map(async (agent) => [agent.id, await read(agent)] as const)));
+  return {
+    mined: await of(({ address }) => chain.sentBy(address)),
+    counts: await of(({ address }) => chain.transactionCount(address)),
+    after: await of(({ address }) => chain.balances(address, usdcAddress)),
+    usdcAddress,
+  };
+}

@@ -1,0 +1,64 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client, Connection } from '@temporalio/client';
+import type { Address } from 'viem';
+import { createPool, type Pool } from '../../shared/db/pool.ts';
+import { type OwnStack, startOwnStack } from '../../test/support/own-stack.ts';
+import { type RpcProxy, startRpcProxy } from '../../test/support/rpc-proxy.ts';
+import { makeWorkflowBundle } from '../../worker/bundle.ts';
+import { type CrashChain, takeOverChain } from './chain.ts';
+import { type CrashClient, createCrashClient } from './client.ts';
+import { confirmations, endpointCount, maxReorgDepth } from './plan.ts';
+
+/** Everything that a run needs, brought up once. */
+export interface CrashWorld {
+  readonly stack: OwnStack;
+  readonly chain: CrashChain;
+  readonly proxies: readonly RpcProxy[];
+  readonly client: CrashClient;
+  readonly pool: Pool;
+  readonly temporal: Client;
+  readonly usdcAddress: Address;
+  stop(o?: { keepFiles?: boolean }): Promise<void>;
+}
+
+/** One stack with two workers, whose only way to the chain are endpoints that can be made to fail. */
+export async function startCrashWorld(): Promise<CrashWorld> {
+  const dir = mkdtempSync(join(tmpdir(), 'purser-crash-'));
+  // A worker that makes its bundle by itself comes back two seconds later.
+  const bundleFile = join(dir, 'workflows.js');
+  writeFileSync(bundleFile, (await makeWorkflowBundle()).code);
+  let proxies: RpcProxy[] = [];
+  const stack = await startOwnStack({
+    workers: 2,
+    env: {
+      PURSER_CONFIRMATIONS_EIP155_31337: String(confirmations),
+      PURSER_WORKFLOW_BUNDLE: bundleFile,
+    },
+    async endpoints(target) {
+      proxies = await Promise.all(Array.from({ length: endpointCount }, () => startRpcProxy({ target })));
+      return proxies.map(({ url }) => url);
+    },
+  });
+  const chain = await takeOverChain({ rpcUrl: stack.rpcUrl, depth: maxReorgDepth });
+  const pool = createPool({ url: stack.databaseUrl, max: 4, application: 'crash' });
+  const connection = Connection.lazy({ address: stack.temporalAddress });
+  return {
+    stack,
+    chain,
+    proxies,
+    client: createCrashClient(stack),
+    pool,
+    temporal: new Client({ connection }),
+    usdcAddress: stack.usdcAddress,
+    async stop(o = {}) {
+      await chain.stop();
+      await connection.close();
+      await pool.end();
+      await stack.stop(o);
+      await Promise.all(proxies.map((proxy) => proxy.stop()));
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
