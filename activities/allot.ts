@@ -1,13 +1,12 @@
 import type { PreparedTransfer } from '../shared/chain/adapter.ts';
 import { buildTransfer } from '../shared/chain/evm/build-transfer.ts';
-import { lockWallet, type WalletRow } from '../shared/db/agents.ts';
+import { lockWallet } from '../shared/db/agents.ts';
 import { approvalsOfTransaction, withdrawApproval } from '../shared/db/approvals.ts';
-import { findAttempts } from '../shared/db/attempts.ts';
+import { hasAttempts } from '../shared/db/attempts.ts';
 import type { Clock } from '../shared/db/clock.ts';
 import { inTransaction, type Pool, type Queryable } from '../shared/db/pool.ts';
 import { countOpenSlots, findSlot, insertSlot, nextNonce } from '../shared/db/slots.ts';
 import {
-  type FailureCode,
   markAwaiting,
   markSigning,
   markWaiting,
@@ -17,21 +16,13 @@ import {
 } from '../shared/db/transactions.ts';
 import { isAgreed } from '../shared/domain/approval.ts';
 import type { Decision } from '../shared/domain/policy/engine.ts';
-import type { PaymentIntent, SignPayload } from '../shared/domain/receipt.ts';
-import { signReceipt } from '../shared/receipt.ts';
-import { endUnsent, findRejection, inactiveFailure, lockAgentAndTransaction } from './end-payment.ts';
+import type { SignPayload } from '../shared/domain/receipt.ts';
+import { endUnsent, type Failure } from '../shared/end-unsent.ts';
+import { findRejection, inactiveFailure, lockAgentAndTransaction } from './end-payment.ts';
 import { askPeople, denialFailure, judge, noteEvaluation, reserveFor } from './evaluate-policy.ts';
 import { notFound } from './failures.ts';
+import { type Allotment, intentOf, type PolicyKey, receiptFor } from './issue-receipt.ts';
 import { takeHolds } from './take-holds.ts';
-
-/** What the signing step needs, complete: it has no database. */
-export interface Allotment {
-  readonly keyId: string;
-  readonly path: string;
-  readonly address: string;
-  readonly payload: SignPayload;
-  readonly receipt: string;
-}
 
 export type AllotResult =
   | { readonly outcome: 'allotted'; readonly allotment: Allotment }
@@ -39,22 +30,20 @@ export type AllotResult =
   | { readonly outcome: 'wait' }
   /** A person is asked: wait for the answer. */
   | { readonly outcome: 'awaiting' }
+  /** Only money for the fee is missing, and others may not need all of what they hold. */
+  | { readonly outcome: 'unfunded'; readonly message: string }
   /** `wake`: the payment that has waited longest for the nonce that was given back. */
   | { readonly outcome: 'denied'; readonly wake?: string }
   | { readonly outcome: 'ended' }
   /** What the chain said is missing or was said to an earlier version: prepare (again). */
   | { readonly outcome: 'unprepared' }
-  /** Signed before and stored: nothing is left to sign. */
+  /** Signed before and stored, or its nonce is to be used up: the payment is not to be signed (again). */
   | { readonly outcome: 'signed' };
-
-/** A receipt is good for as long as signing may reasonably take, and no longer. */
-const receiptLifetimeSeconds = 600;
 
 export interface AllotDependencies {
   readonly pool: Pool;
   readonly clock: Clock;
-  /** Ed25519 private key of the policy step. */
-  readonly policyKey: Parameters<typeof signReceipt>[0];
+  readonly policyKey: PolicyKey;
   /** Payments with a nonce at most, for each wallet and chain. */
   readonly maxInFlight: number;
 }
@@ -69,7 +58,9 @@ export function createAllot({ pool, clock, policyKey, maxInFlight }: AllotDepend
     const given = await inTransaction(pool, async (db) => {
       const { agent, row } = await lockAgentAndTransaction(db, transactionId);
       if (row.status !== 'pending') return { outcome: 'ended' } as const;
-      if ((await findAttempts(db, { transactionId })).length > 0) return { outcome: 'signed' } as const;
+      const slot = await findSlot(db, { transactionId });
+      if (await hasAttempts(db, { transactionId })) return { outcome: 'signed' } as const;
+      if (slot && (slot.purpose !== 'payment' || slot.wanted !== null)) return { outcome: 'signed' } as const;
       if (agent.status !== 'active') return deny(db, row, inactiveFailure(row));
       const now = await clock(db);
       const evaluation = await judge(db, row, now);
@@ -81,11 +72,11 @@ export function createAllot({ pool, clock, policyKey, maxInFlight }: AllotDepend
       }
       const wallet = await lockWallet(db, { id: row.wallet_id });
       if (!wallet) throw notFound(`Wallet ${row.wallet_id}`);
-      const slot = await findSlot(db, { transactionId });
       if (!slot) {
         if (!isComplete(prepared)) return { outcome: 'unprepared' } as const;
         const shortage = await takeHolds(db, { row, prepared });
-        if (shortage) return deny(db, row, { code: 'insufficient_funds', message: shortage });
+        if (shortage?.mayPass) return { outcome: 'unfunded', message: shortage.message } as const;
+        if (shortage) return deny(db, row, { code: 'insufficient_funds', message: shortage.message });
       }
       const rejection = await findRejection(db, row);
       if (rejection) return deny(db, row, rejection);
@@ -96,19 +87,16 @@ export function createAllot({ pool, clock, policyKey, maxInFlight }: AllotDepend
       return { outcome: 'allotted', row, wallet, payload, now } as const;
     });
     if (given.outcome !== 'allotted') return given;
-    const { row, wallet, payload, now } = given;
-    const receipt = await issueReceipt({ policyKey, row, wallet, payload, now });
-    const allotment = { keyId: wallet.account_key_id, path: wallet.path, address: wallet.address, payload, receipt };
-    return { outcome: 'allotted', allotment };
+    return { outcome: 'allotted', allotment: await receiptFor(policyKey, given) };
   };
 }
 
 async function deny(
   db: Queryable,
   row: TransactionRow,
-  failure: { code: FailureCode; message: string },
-): Promise<AllotResult & { outcome: 'denied' }> {
-  await endUnsent(db, row, failure);
+  failure: Failure,
+): Promise<AllotResult & { outcome: 'denied' | 'signed' }> {
+  if ((await endUnsent(db, row, failure)) === 'filling') return { outcome: 'signed' };
   const wake = await takeLongestWaiting(db, { walletId: row.wallet_id, chain: row.chain });
   return wake === undefined ? { outcome: 'denied' } : { outcome: 'denied', wake };
 }
@@ -152,41 +140,4 @@ async function takeSlot(
   await insertSlot(db, { ...place, nonce, transactionId: row.id, payload });
   await markSigning(db, { id: row.id, nonce });
   return payload;
-}
-
-function intentOf(row: TransactionRow, maxFeeMinor: string): PaymentIntent {
-  return {
-    chain: row.chain,
-    asset: row.asset,
-    to: row.to_address as PaymentIntent['to'],
-    amount_minor: row.amount_minor,
-    max_fee_minor: maxFeeMinor,
-  };
-}
-
-function issueReceipt({
-  policyKey,
-  row,
-  wallet,
-  payload,
-  now,
-}: {
-  policyKey: AllotDependencies['policyKey'];
-  row: TransactionRow;
-  wallet: WalletRow;
-  payload: SignPayload;
-  now: Date;
-}): Promise<string> {
-  const { gas, maxFeePerGasWei } = payload.transaction;
-  const iat = Math.floor(now.getTime() / 1000);
-  return signReceipt(policyKey, {
-    account_id: row.account_id,
-    agent_id: row.agent_id,
-    wallet: { key_id: wallet.account_key_id, path: wallet.path, address: wallet.address as `0x${string}` },
-    transaction_id: row.id,
-    decision_id: row.decision_id!,
-    intent: intentOf(row, (BigInt(gas) * BigInt(maxFeePerGasWei)).toString()),
-    iat,
-    exp: iat + receiptLifetimeSeconds,
-  });
 }

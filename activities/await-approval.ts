@@ -4,7 +4,8 @@ import { inTransaction, type Pool, type Queryable } from '../shared/db/pool.ts';
 import { type TransactionRow, takeLongestWaiting } from '../shared/db/transactions.ts';
 import { advanceApproval, isAgreed, stillAsks } from '../shared/domain/approval.ts';
 import type { ApprovalDemand } from '../shared/domain/policy/types.ts';
-import { endUnsent, findRejection, lockAgentAndTransaction } from './end-payment.ts';
+import { endUnsent, type Failure } from '../shared/end-unsent.ts';
+import { findRejection, lockAgentAndTransaction } from './end-payment.ts';
 import { judge, noteApproval } from './evaluate-policy.ts';
 
 export type AwaitApprovalResult =
@@ -23,6 +24,8 @@ export type AwaitApprovalResult =
       readonly approvalIds: readonly string[];
     }
   | { readonly outcome: 'expired' | 'rejected'; readonly wake?: string }
+  /** It is over, and fails once its nonce is used up. */
+  | { readonly outcome: 'filling' }
   | { readonly outcome: 'ended' };
 
 /**
@@ -87,9 +90,9 @@ async function expire(db: Queryable, row: TransactionRow, now: Date): Promise<Da
 async function end(
   db: Queryable,
   row: TransactionRow,
-  { outcome, failure }: { outcome: 'expired' | 'rejected'; failure: Parameters<typeof endUnsent>[2] },
+  { outcome, failure }: { outcome: 'expired' | 'rejected'; failure: Failure },
 ): Promise<AwaitApprovalResult> {
-  await endUnsent(db, row, failure);
+  if ((await endUnsent(db, row, failure)) === 'filling') return { outcome: 'filling' };
   const wake = await takeLongestWaiting(db, { walletId: row.wallet_id, chain: row.chain });
   return wake === undefined ? { outcome } : { outcome, wake };
 }

@@ -1,16 +1,21 @@
-import { ApplicationFailure } from '@temporalio/common';
 import type { ChainAdapter, Chains } from '../shared/chain/adapter.ts';
+import { purposeOf } from '../shared/chain/evm/read-signed.ts';
 import { findAttempts, markSent, storeAttempt } from '../shared/db/attempts.ts';
 import type { Pool } from '../shared/db/pool.ts';
+import { findSlot, wishFor } from '../shared/db/slots.ts';
+import { markUnfunded, putNotice } from '../shared/db/transactions.ts';
 import { findPayment } from './find-payment.ts';
 
 /**
  * - `sent`: a node has the bytes, or one of the payment's attempts is in a block.
  * - `undecided`: something else stands at the nonce; `checkChain` tells in time what it is.
+ * - `unfunded`: the wallet cannot pay the fee yet; the bytes are sent again with each look at the chain.
+ * - `refused`: no node will ever take the bytes; where they were the payment, its nonce is to be used up instead.
+ * - `superseded`: stored and not sent, for the nonce is to be used up instead.
  * - `ended`: the payment is not pending any more, and nothing was sent.
  */
 export interface BroadcastResult {
-  readonly outcome: 'sent' | 'undecided' | 'ended';
+  readonly outcome: 'sent' | 'undecided' | 'unfunded' | 'refused' | 'superseded' | 'ended';
 }
 
 export interface BroadcastDependencies {
@@ -21,8 +26,7 @@ export interface BroadcastDependencies {
 
 /**
  * Stores the signed bytes, and only then sends them: whatever a node may hold, the database knows of. Safe to repeat.
- * @throws `BroadcastRefused`, not to be repeated: no node will ever take these bytes; the message says why
- * @throws `Unfunded`: the wallet cannot pay the fee; goes on once it is funded
+ * @param version which of the slot's payloads the bytes are; the first one by default
  * @throws RpcUnavailable: no node could be asked
  */
 export function createBroadcast({ pool, chains, clock }: BroadcastDependencies) {
@@ -30,13 +34,18 @@ export function createBroadcast({ pool, chains, clock }: BroadcastDependencies) 
     transactionId,
     raw,
     hash,
+    version = 1,
   }: {
     transactionId: string;
     raw: string;
     hash: string;
+    version?: number;
   }): Promise<BroadcastResult> {
     const { row, adapter } = await findPayment({ pool, chains }, transactionId);
-    if (!(await storeAttempt(pool, { transactionId, hash, raw }))) return { outcome: 'ended' };
+    const purpose = purposeOf(raw, { from: row.from_address });
+    if (!(await storeAttempt(pool, { transactionId, hash, raw, purpose, version }))) return { outcome: 'ended' };
+    const slot = await findSlot(pool, { transactionId });
+    if (purpose === 'payment' && slot?.wanted && slot.wanted !== 'speed_up') return { outcome: 'superseded' };
     const result = await adapter.send({ raw });
     if (result.outcome === 'sent') {
       await markSent(pool, { chain: row.chain, hash, sentAt: clock() });
@@ -46,12 +55,24 @@ export function createBroadcast({ pool, chains, clock }: BroadcastDependencies) 
     if (await isOnChain({ pool, adapter, transactionId })) return { outcome: 'sent' };
     if (result.outcome === 'slot_taken') return { outcome: 'undecided' };
     if (result.outcome === 'unfunded')
-      throw ApplicationFailure.retryable(
-        `The wallet ${row.from_address} cannot pay the fee of ${hash} yet: ${result.reason}.`,
-        'Unfunded',
-      );
-    throw ApplicationFailure.nonRetryable(`The chain refuses the transaction: ${result.reason}.`, 'BroadcastRefused');
+      await markUnfunded(pool, { id: row.id, notice: unfundedNotice(row.from_address, result.reason), now: clock() });
+    else await useUpNonce(pool, { transactionId, purpose, reason: result.reason });
+    return { outcome: result.outcome };
   };
+}
+
+export function unfundedNotice(address: string, reason: string): string {
+  return `The wallet ${address} cannot pay for the signed transaction yet: ${reason}. It goes on once money has arrived.`;
+}
+
+/** No node will ever take the payment: it fails once its nonce is used up. What does nothing itself can only be tried again. */
+export async function useUpNonce(
+  db: Pool,
+  { transactionId, purpose, reason }: { transactionId: string; purpose: 'payment' | 'noop'; reason: string },
+): Promise<void> {
+  const message = `The chain refuses the transaction: ${reason}.`;
+  await putNotice(db, { id: transactionId, notice: message });
+  if (purpose === 'payment') await wishFor(db, { transactionId, wanted: 'fill', end: { code: 'dropped', message } });
 }
 
 /** Whether any attempt of the payment is mined or waits to be: that is what counts, not what was said about one. */

@@ -1,15 +1,17 @@
-import { type BroadcastDependencies, createBroadcast } from './broadcast.ts';
-import { createCheckChain } from './check-chain.ts';
-import { createPrepare } from './prepare.ts';
+import { createBroadcast } from './broadcast.ts';
+import { type CheckChainDependencies, createCheckChain } from './check-chain.ts';
+import { createPrepare, type PrepareDependencies } from './prepare.ts';
 import { createQuote } from './quote.ts';
+import { createQuoteReplacement } from './quote-replacement.ts';
 import { createReadBalances } from './read-balances.ts';
 
 /** Activities of queue `wallet-chain`: they reach nodes, and the database. */
-export function createChainActivities(deps: BroadcastDependencies) {
+export function createChainActivities(deps: CheckChainDependencies & PrepareDependencies) {
   return {
     readBalances: createReadBalances(deps),
     quote: createQuote(deps),
     prepare: createPrepare(deps),
+    quoteReplacement: createQuoteReplacement(deps),
     broadcast: createBroadcast(deps),
     checkChain: createCheckChain(deps),
   };

@@ -1,6 +1,10 @@
-import type { ChainAdapter, Chains, Inclusion } from '../shared/chain/adapter.ts';
+import type { ChainAdapter, Chains, Inclusion, SendResult, SlotOwner } from '../shared/chain/adapter.ts';
 import { type AttemptRow, clearInclusions, findAttempts, markSent, storeAttempt } from '../shared/db/attempts.ts';
 import type { Pool } from '../shared/db/pool.ts';
+import { findSlot, wishFor } from '../shared/db/slots.ts';
+import { getTransaction, markUnfunded, putNotice, type TransactionRow } from '../shared/db/transactions.ts';
+import type { Patience } from '../shared/domain/transaction.ts';
+import { unfundedNotice, useUpNonce } from './broadcast.ts';
 import { findPayment } from './find-payment.ts';
 import { isDeepEnough, type RecordDependencies, recordFinality, recordInclusion } from './record-inclusion.ts';
 
@@ -18,14 +22,16 @@ export interface CheckChainDependencies {
   readonly pool: Pool;
   readonly chains: Chains;
   readonly clock: () => Date;
+  readonly patience: Patience;
 }
 
 /**
  * Asks the chain what has become of a payment, stores the answer as the block watcher would, and sends lost bytes
- * again. The slow way, for when no news came. Safe to repeat.
+ * again. The slow way, for when no news came. Asks for the nonce to be used up when the payment has waited too long.
+ * Safe to repeat.
  * @throws RpcUnavailable
  */
-export function createCheckChain({ pool, chains, clock }: CheckChainDependencies) {
+export function createCheckChain({ pool, chains, clock, patience }: CheckChainDependencies) {
   return async function checkChain(transactionId: string): Promise<ChainState> {
     const { row, adapter } = await findPayment({ pool, chains }, transactionId);
     const attempts = await findAttempts(pool, { transactionId });
@@ -39,21 +45,38 @@ export function createCheckChain({ pool, chains, clock }: CheckChainDependencies
     if (gone.length > 0) await clearInclusions(pool, { chain: row.chain, hashes: gone.map((each) => each.hash) });
     if (inclusions.length > 0)
       return noteInclusions({ db: pool, adapter }, { transactionId, headNumber: head.number, inclusions });
-    const newest = attempts.reduce((a, b) => (a.created_at < b.created_at ? b : a));
-    const sent = await sendIfLost(adapter, { attempts, newest });
-    if (sent === 'sent') await markSent(pool, { chain: row.chain, hash: newest.hash, sentAt: clock() });
+    const sent = await sendIfLost({ pool, adapter, clock }, { row, attempts });
+    await giveUpInTime(pool, { row, attempts, now: clock(), patience });
     if (sent !== 'slot_taken') return { state: 'waiting' };
-    const owner = await adapter.slotOwner({ raw: newest.raw });
+    const owner = await findOwner(adapter, attempts);
     if (!owner) return { state: 'waiting' };
     const { hash } = owner.inclusion;
     if (!owner.samePayment) return { state: 'replaced', by: hash };
-    // The same payment under another signature, one that the database has lost: it is ours, and it is done.
-    await storeAttempt(pool, { transactionId, hash, raw: owner.raw });
+    // One of ours under another signature, one that the database has lost: it is done.
+    const { purpose, version } = owner.attempt;
+    await storeAttempt(pool, { transactionId, hash, raw: owner.raw, purpose, version });
     return noteInclusions(
       { db: pool, adapter },
       { transactionId, headNumber: head.number, inclusions: [owner.inclusion] },
     );
   };
+}
+
+/** What stands at the payment's nonce for good, and which of its attempts that does the same as, if any. */
+async function findOwner(
+  adapter: ChainAdapter,
+  attempts: readonly AttemptRow[],
+): Promise<(SlotOwner & { attempt: AttemptRow }) | undefined> {
+  let found: (SlotOwner & { attempt: AttemptRow }) | undefined;
+  for (const purpose of ['payment', 'noop'] as const) {
+    const attempt = attempts.find((each) => each.purpose === purpose);
+    if (!attempt) continue;
+    const owner = await adapter.slotOwner({ raw: attempt.raw });
+    if (!owner) return undefined;
+    found = { ...owner, attempt };
+    if (owner.samePayment) return found;
+  }
+  return found;
 }
 
 async function noteInclusions(
@@ -74,12 +97,48 @@ async function noteInclusions(
   return { state: settled.length > 0 ? 'final' : 'included' };
 }
 
-/** Sends the newest bytes if no node has any of the payment's. What a node says against them decides nothing here. */
+/** Sends the newest bytes if no node has any of the payment's, and notes what is said against them. */
 async function sendIfLost(
-  adapter: ChainAdapter,
-  { attempts, newest }: { attempts: readonly AttemptRow[]; newest: AttemptRow },
-): Promise<'kept' | 'sent' | 'slot_taken' | 'unfunded' | 'refused'> {
+  { pool, adapter, clock }: { pool: Pool; adapter: ChainAdapter; clock: () => Date },
+  { row, attempts }: { row: TransactionRow; attempts: readonly AttemptRow[] },
+): Promise<'kept' | SendResult['outcome']> {
   const known = await Promise.all(attempts.map(({ hash }) => adapter.knows({ hash })));
   if (known.includes(true)) return 'kept';
-  return (await adapter.send({ raw: newest.raw })).outcome;
+  const { hash, raw, purpose } = attempts.reduce((a, b) => (a.version < b.version ? b : a));
+  const slot = await findSlot(pool, { transactionId: row.id });
+  // The payment was not sent before, and must not be any more: its nonce is about to be used up.
+  if (purpose === 'payment' && slot?.wanted && slot.wanted !== 'speed_up') return 'kept';
+  const result = await adapter.send({ raw });
+  if (result.outcome === 'sent') {
+    await markSent(pool, { chain: row.chain, hash, sentAt: clock() });
+    await putNotice(pool, { id: row.id, notice: null });
+  }
+  if (result.outcome === 'unfunded')
+    await markUnfunded(pool, { id: row.id, notice: unfundedNotice(row.from_address, result.reason), now: clock() });
+  if (result.outcome === 'refused') await useUpNonce(pool, { transactionId: row.id, purpose, reason: result.reason });
+  return result.outcome;
+}
+
+/** A payment ends in a bounded time: when it has waited too long for its block or for money, its nonce is used up. */
+async function giveUpInTime(
+  pool: Pool,
+  {
+    row,
+    attempts,
+    now,
+    patience,
+  }: { row: TransactionRow; attempts: readonly AttemptRow[]; now: Date; patience: Patience },
+): Promise<void> {
+  const signedAt = Math.min(...attempts.map((each) => each.created_at.getTime()));
+  const unfundedAt = (await getTransaction(pool, { id: row.id }))?.unfunded_since?.getTime();
+  const isOver = (since: number | undefined, ms: number) => since !== undefined && now.getTime() - since > ms;
+  const end = isOver(unfundedAt, patience.fundingWaitMs)
+    ? { code: 'insufficient_funds' as const, message: `${row.notice ?? 'The wallet could not pay for it.'} None has.` }
+    : isOver(signedAt, patience.giveUpMs)
+      ? {
+          code: 'dropped' as const,
+          message: `No block has taken the transaction since ${new Date(signedAt).toISOString()}.`,
+        }
+      : undefined;
+  if (end) await wishFor(pool, { transactionId: row.id, wanted: 'fill', end });
 }

@@ -1,16 +1,7 @@
 import { lockAgent } from '../shared/db/agents.ts';
-import { approvalsOfTransaction, cancelApprovals } from '../shared/db/approvals.ts';
-import { dropHolds } from '../shared/db/holds.ts';
+import { approvalsOfTransaction } from '../shared/db/approvals.ts';
 import type { Queryable } from '../shared/db/pool.ts';
-import { closeReservation } from '../shared/db/reservations.ts';
-import { closeSlot, releaseSlot } from '../shared/db/slots.ts';
-import {
-  type FailureCode,
-  failTransaction,
-  getTransaction,
-  lockTransaction,
-  type TransactionRow,
-} from '../shared/db/transactions.ts';
+import { getTransaction, lockTransaction, type TransactionRow } from '../shared/db/transactions.ts';
 import { notFound } from './failures.ts';
 
 /** Locks in the one order that every writer keeps: agent, then transaction. */
@@ -21,22 +12,6 @@ export async function lockAgentAndTransaction(db: Queryable, transactionId: stri
   const row = await lockTransaction(db, { id: transactionId });
   if (!agent || !row) throw notFound(`Transaction ${transactionId}`);
   return { agent, row };
-}
-
-/**
- * Ends a pending payment of which nothing was transferred: row, reservation, hold, nonce and open questions together.
- * Hold the agent's and the transaction's lock.
- */
-export async function endUnsent(
-  db: Queryable,
-  row: TransactionRow,
-  failure: { code: FailureCode; message: string },
-): Promise<void> {
-  await failTransaction(db, { id: row.id, ...failure });
-  await closeReservation(db, { transactionId: row.id, state: 'released' });
-  await dropHolds(db, { ownerId: row.id });
-  await cancelApprovals(db, { transactionId: row.id });
-  if (!(await releaseSlot(db, { transactionId: row.id }))) await closeSlot(db, { transactionId: row.id });
 }
 
 export function inactiveFailure(row: TransactionRow) {

@@ -12,10 +12,11 @@ import { isAgreed, stillAsks } from '../shared/domain/approval.ts';
 import { toAtoms } from '../shared/domain/money.ts';
 import { type Decision, type Evaluation, explainViolation } from '../shared/domain/policy/engine.ts';
 import type { ApprovalDemand } from '../shared/domain/policy/types.ts';
+import { endUnsent } from '../shared/end-unsent.ts';
 import { newId } from '../shared/ids.ts';
 import { judgePayment } from '../shared/judge-payment.ts';
 import { renderApproval } from '../shared/render-approval.ts';
-import { endUnsent, inactiveFailure, lockAgentAndTransaction } from './end-payment.ts';
+import { inactiveFailure, lockAgentAndTransaction } from './end-payment.ts';
 
 export type EvaluatePolicyResult =
   | { readonly outcome: 'denied' | 'ended' }

@@ -1,8 +1,8 @@
-import { findAttempts } from '../shared/db/attempts.ts';
+import { type AttemptRow, findAttempts } from '../shared/db/attempts.ts';
 import { closeHolds, type Hold } from '../shared/db/holds.ts';
 import { inTransaction, type Pool, type Queryable } from '../shared/db/pool.ts';
 import { closeReservation } from '../shared/db/reservations.ts';
-import { closeSlot } from '../shared/db/slots.ts';
+import { closeSlot, findSlot, type SlotRow } from '../shared/db/slots.ts';
 import {
   confirmTransaction,
   type FailureCode,
@@ -11,7 +11,8 @@ import {
   type TransactionRow,
   takeLongestWaiting,
 } from '../shared/db/transactions.ts';
-import { endUnsent, lockAgentAndTransaction } from './end-payment.ts';
+import { endUnsent, type Failure } from '../shared/end-unsent.ts';
+import { lockAgentAndTransaction } from './end-payment.ts';
 import { impossible } from './failures.ts';
 
 /** `wake`: the payment that has waited longest for a nonce, now that one is free. */
@@ -21,40 +22,68 @@ export interface Ended {
   readonly wake?: string;
 }
 
+/** `replace`: something is to be signed in place of what was signed at its nonce. */
+export interface Open {
+  readonly state: 'open';
+  readonly replace?: true;
+}
+
 /**
  * Ends the payment if one of its attempts is final: row and slot in one database transaction.
  * Reads only what the watcher stored, so that a signal sent by hand settles nothing.
  */
 export function createSettle({ pool }: { pool: Pool }) {
-  return async function settle(transactionId: string): Promise<Ended | { readonly state: 'open' }> {
+  return async function settle(transactionId: string): Promise<Ended | Open> {
     return inTransaction(pool, async (db) => {
       const { row } = await lockAgentAndTransaction(db, transactionId);
       if (row.status !== 'pending') return ended(db, row, row.status);
-      const final = (await findAttempts(db, { transactionId })).find((attempt) => attempt.final_at);
-      if (!final) return { state: 'open' };
+      const attempts = await findAttempts(db, { transactionId });
+      const slot = await findSlot(db, { transactionId });
+      const final = attempts.find((attempt) => attempt.final_at);
+      if (!final) return isToBeReplaced(slot, attempts) ? { state: 'open', replace: true } : { state: 'open' };
       const { hash, fee_minor: feeMinor, block_number: blockNumber } = final;
       if (feeMinor === null || blockNumber === null) throw impossible(`Attempt ${hash} is final without a receipt.`);
       const fact = { id: row.id, hash, feeMinor, blockNumber, confirmations: row.confirmations };
-      await closeReservation(db, { transactionId, state: final.succeeded ? 'settled' : 'released' });
-      await closeHolds(db, { ownerId: row.id, block: blockNumber, spent: spentOf(row, { feeMinor, ...final }) });
-      if (final.succeeded) await confirmTransaction(db, fact);
+      const isPaid = final.succeeded === true && final.purpose === 'payment';
+      await closeReservation(db, { transactionId, state: isPaid ? 'settled' : 'released' });
+      await closeHolds(db, { ownerId: row.id, block: blockNumber, spent: spentOf(row, { feeMinor, isPaid }) });
+      if (isPaid) await confirmTransaction(db, fact);
       else {
-        const message = `The chain executed ${hash} in block ${blockNumber} and reverted it: nothing was transferred, the fee is spent.`;
-        await failTransaction(db, { id: row.id, code: 'reverted', message });
+        await failTransaction(db, { id: row.id, ...failureOf(final, slot) });
         await noteReceipt(db, fact);
       }
       await closeSlot(db, { transactionId });
-      return ended(db, row, final.succeeded ? 'confirmed' : 'failed');
+      return ended(db, row, isPaid ? 'confirmed' : 'failed');
     });
   };
 }
 
-/** What has left the wallet: of a reverted payment only the fee. */
+/** Whether a replacement is wanted, or was decided upon and is not signed yet. */
+function isToBeReplaced(slot: SlotRow | undefined, attempts: readonly AttemptRow[]): boolean {
+  if (!slot || attempts.some((each) => each.block_number !== null)) return false;
+  const isSigned = attempts.some((each) => each.version === slot.version);
+  return slot.wanted !== null || (!isSigned && (attempts.length > 0 || slot.purpose !== 'payment'));
+}
+
+/** Why a payment has failed of which this is what the chain has executed. */
+function failureOf({ hash, block_number, purpose }: AttemptRow, slot: SlotRow | undefined): Failure {
+  if (purpose === 'payment')
+    return {
+      code: 'reverted',
+      message: `The chain executed ${hash} in block ${block_number} and reverted it: nothing was transferred, the fee is spent.`,
+    };
+  return {
+    code: slot?.end_code ?? 'cancelled',
+    message: `${slot?.end_message ?? 'The payment was cancelled.'} Its nonce was used up by ${hash} in block ${block_number}: nothing was transferred, the fee is spent.`,
+  };
+}
+
+/** What has left the wallet: of what did not pay, only the fee. */
 function spentOf(
   { asset, amount_minor }: TransactionRow,
-  { succeeded, feeMinor }: { succeeded: boolean | null; feeMinor: string },
+  { isPaid, feeMinor }: { isPaid: boolean; feeMinor: string },
 ): Hold[] {
-  const amountMinor = succeeded ? BigInt(amount_minor) : 0n;
+  const amountMinor = isPaid ? BigInt(amount_minor) : 0n;
   const fee = BigInt(feeMinor);
   const spent =
     asset === 'native'
@@ -66,13 +95,16 @@ function spentOf(
   return spent.filter((each) => each.amountMinor > 0n);
 }
 
-/** Ends a payment that cannot be sent (any more), and gives back or closes its nonce. */
+/**
+ * Ends a payment that cannot be sent (any more), and gives back or closes its nonce.
+ * @returns `open`, to be replaced: it fails once its nonce is used up
+ */
 export function createFail({ pool }: { pool: Pool }) {
-  return async function fail(transactionId: string, code: FailureCode, message: string): Promise<Ended> {
+  return async function fail(transactionId: string, code: FailureCode, message: string): Promise<Ended | Open> {
     return inTransaction(pool, async (db) => {
       const { row } = await lockAgentAndTransaction(db, transactionId);
       if (row.status !== 'pending') return ended(db, row, row.status);
-      await endUnsent(db, row, { code, message });
+      if ((await endUnsent(db, row, { code, message })) === 'filling') return { state: 'open', replace: true };
       return ended(db, row, 'failed');
     });
   };

@@ -2,7 +2,7 @@ import { ApplicationFailure } from '@temporalio/common';
 import { assemble } from '../shared/chain/evm/assemble.ts';
 import type { SignerClient } from '../signer/client.ts';
 import { SignerFault, SignRefused } from '../signer/errors.ts';
-import type { Allotment } from './allot.ts';
+import type { Allotment } from './issue-receipt.ts';
 import { withHeartbeat } from './with-heartbeat.ts';
 
 export interface Signed {

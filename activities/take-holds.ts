@@ -4,6 +4,12 @@ import type { Queryable } from '../shared/db/pool.ts';
 import type { TransactionRow } from '../shared/db/transactions.ts';
 import { formatAmount } from '../shared/domain/money.ts';
 
+export interface Shortage {
+  readonly message: string;
+  /** Only money for the fee is missing. */
+  readonly mayPass: boolean;
+}
+
 /** Wei a coin, on every EVM chain. */
 const nativeDecimals = 18;
 
@@ -16,7 +22,7 @@ const nativeDecimals = 18;
 export async function takeHolds(
   db: Queryable,
   { row, prepared }: { row: TransactionRow; prepared: PreparedTransfer },
-): Promise<string | undefined> {
+): Promise<Shortage | undefined> {
   const place = { walletId: row.wallet_id, chain: row.chain };
   const holds = holdsOf(row, prepared);
   for (const { asset, amountMinor } of holds) {
@@ -28,7 +34,8 @@ export async function takeHolds(
     const write = (minor: bigint) => formatAmount(minor, decimals);
     const name = asset === row.asset ? row.token : "the chain's own coin";
     const purpose = isNative ? `${write(amountMinor)} with the highest fee` : write(amountMinor);
-    return `The wallet holds ${write(balance)} of ${name}, of which ${write(held)} are held for other payments under way; ${purpose} are needed.`;
+    const message = `The wallet holds ${write(balance)} of ${name}, of which ${write(held)} are held for other payments under way; ${purpose} are needed.`;
+    return { message, mayPass: isNative && row.asset !== 'native' };
   }
   await putHolds(db, { ownerId: row.id, ...place, holds });
   return undefined;

@@ -1,9 +1,12 @@
 import type { Client } from '@temporalio/client';
 import type { Pool } from '../shared/db/pool.ts';
+import type { Patience } from '../shared/domain/transaction.ts';
 import type { Logger } from '../shared/log.ts';
 import { createClaimKey, createCountMissingKeys, createPublishKey } from './account-key.ts';
 import { type AllotDependencies, createAllot } from './allot.ts';
+import { createAllotReplacement, createDropReplacement } from './allot-replacement.ts';
 import { createAwaitApproval } from './await-approval.ts';
+import { createAwaitFunds } from './await-funds.ts';
 import { createCheckReservations } from './check-reservations.ts';
 import { createEvaluatePolicy } from './evaluate-policy.ts';
 import { createFindApprovalMails } from './find-approval-mails.ts';
@@ -15,6 +18,7 @@ export interface WalletDependencies extends AllotDependencies {
   readonly client: Client;
   readonly logger: Logger;
   readonly spareKeys: number;
+  readonly patience: Patience;
 }
 
 /** Activities of queue `wallet`: SQL and Temporal only. */
@@ -24,6 +28,9 @@ export function createWalletActivities(deps: WalletDependencies) {
     awaitApproval: createAwaitApproval(deps),
     findApprovalMails: createFindApprovalMails(deps),
     allot: createAllot(deps),
+    awaitFunds: createAwaitFunds(deps),
+    allotReplacement: createAllotReplacement(deps),
+    dropReplacement: createDropReplacement(deps),
     settle: createSettle(deps),
     fail: createFail(deps),
     claimKey: createClaimKey(deps),

@@ -41,6 +41,8 @@ export interface TemporalGateway {
   decideTransaction(row: TransactionRow, context: { log: Logger }): Promise<'decided' | 'undecided'>;
   /** Tells a waiting payment that somebody has answered. A hint: that it gets lost is logged, and harmless. */
   tellAnswer(transactionId: string, decision: 'approved' | 'rejected'): Promise<void>;
+  /** Tells a payment that its cancellation or a replacement was asked for: a hint, as above. */
+  tellReplace(transactionId: string): Promise<void>;
   /** Has the account's key made, once however many ask. @throws PurserError 503 when it does not come in time */
   makeAccountKey(request: { accountId: string }): Promise<AccountKeyResult>;
   /** What an address holds on several chains. @throws PurserError 503 when no worker answers in time */
@@ -96,6 +98,17 @@ export function createTemporalGateway({
         log.warn(
           { err: error, transaction_id: transactionId },
           'the payment was not told of the answer; it will find it',
+        );
+      }
+    },
+
+    async tellReplace(transactionId) {
+      try {
+        await within(signalWaitMs, () => workflow.getHandle(transactionId).signal(messageNames.replace));
+      } catch (error) {
+        log.warn(
+          { err: error, transaction_id: transactionId },
+          'the payment was not told what is wanted; it will find it',
         );
       }
     },

@@ -88,6 +88,8 @@ const worker = common.extend(chains.shape).extend({
     .pipe(z.array(signer).length(3))
     .optional(),
   PURSER_MAX_IN_FLIGHT: z.coerce.number().int().min(1).max(1_000).default(16),
+  PURSER_FUNDING_WAIT_SECONDS: z.coerce.number().int().min(1).max(604_800).default(3_600),
+  PURSER_GIVE_UP_SECONDS: z.coerce.number().int().min(60).max(2_592_000).default(86_400),
   PURSER_WORKFLOW_BUNDLE: z.string().min(1).optional(),
   PURSER_SPARE_KEYS: z.coerce.number().int().min(0).max(10).default(1),
   PURSER_SMTP_URL: smtpServer.optional(),
@@ -249,6 +251,10 @@ export function workerConfig(env: Env) {
     coordinatorKeyFile: parsed.PURSER_COORDINATOR_KEY_FILE,
     signers: parsed.PURSER_SIGNERS,
     maxInFlight: parsed.PURSER_MAX_IN_FLIGHT,
+    patience: {
+      fundingWaitMs: parsed.PURSER_FUNDING_WAIT_SECONDS * 1000,
+      giveUpMs: parsed.PURSER_GIVE_UP_SECONDS * 1000,
+    },
     spareKeys: parsed.PURSER_SPARE_KEYS,
     /** File made by `worker/bundle.ts`; without it the bundle is made at start. */
     workflowBundle: parsed.PURSER_WORKFLOW_BUNDLE,
@@ -258,6 +264,8 @@ export function workerConfig(env: Env) {
     rpc,
     /** Ceiling of `maxFeePerGas` in wei by chain; where none is set the chain's default holds. */
     maxFeePerGasWei: perChain(env, 'PURSER_MAX_FEE_GWEI', parsed.PURSER_CHAINS, gwei),
+    /** Blocks after which a payment that none has taken offers more, by chain; else the chain's default. */
+    speedUpAfterBlocks: perChain(env, 'PURSER_SPEED_UP_AFTER_BLOCKS', parsed.PURSER_CHAINS, depth),
   };
 }
 export type WorkerConfig = ReturnType<typeof workerConfig>;

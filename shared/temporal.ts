@@ -30,6 +30,8 @@ export const messageNames = {
   approve: 'approve',
   reject: 'reject',
   lookAgain: 'lookAgain',
+  /** Somebody wants the payment cancelled or sped up: a hint as well. */
+  replace: 'replace',
 } as const;
 
 export const searchAttributes = {

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { activityInfo } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
 import type { NativeConnection, Worker } from '@temporalio/worker';
 import { createChainActivities } from '../activities/chain.ts';
@@ -53,8 +54,8 @@ const nothing = async () => {};
 
 async function serveWallet({ config, connection, client, logger, pool, wrap }: ServeDependencies): Promise<Served> {
   const policyKey = await importReceiptKey(readFileSync(config.policyKeyFile!, 'utf8'));
-  const { maxInFlight, spareKeys, workflowBundle: codePath } = config;
-  const deps = { pool: pool(), client, clock: databaseClock, logger, policyKey, maxInFlight, spareKeys };
+  const { maxInFlight, spareKeys, patience, workflowBundle: codePath } = config;
+  const deps = { pool: pool(), client, clock: databaseClock, logger, policyKey, maxInFlight, spareKeys, patience };
   const activities = wrap(createWalletActivities(deps));
   const workflowBundle = codePath ? { codePath } : await makeWorkflowBundle();
   const { namespace } = config.temporal;
@@ -75,7 +76,9 @@ async function serveChain({ config, connection, client, logger, pool, wrap }: Se
     createEvmAdapter({ chain, urls: config.rpc[chain.id]!, maxFeePerGasCeilingWei: config.maxFeePerGasWei[chain.id] }),
   );
   const chains = new Map(adapters.map((adapter) => [adapter.chain.id, adapter]));
-  const activities = wrap(createChainActivities({ pool: pool(), chains, clock }));
+  const { patience } = config;
+  const firstTriedAt = () => new Date(activityInfo().scheduledTimestampMs);
+  const activities = wrap(createChainActivities({ pool: pool(), chains, clock, firstTriedAt, patience }));
   const { namespace } = config.temporal;
   const worker = await createChainWorker({ connection, namespace, activities });
   const wake = (transactionId: string) => client.workflow.getHandle(transactionId).signal(messageNames.chainState);

@@ -22,7 +22,7 @@ import { awaitApproval } from './proxies.ts';
 export async function answered(
   transactionId: string,
   progress: Progress,
-): Promise<{ outcome: 'go'; leftMs: number | undefined } | { outcome: 'failed' | 'ended' }> {
+): Promise<{ outcome: 'go'; leftMs: number | undefined } | { outcome: 'failed' | 'filling' | 'ended' }> {
   show('approval');
   const told = createTold();
   for (let quietMs = 0; ; ) {
@@ -31,7 +31,7 @@ export async function answered(
     if (state.outcome !== 'waiting') {
       told.end();
       if (state.outcome === 'go') return { outcome: 'go', leftMs: state.leftMs };
-      if (state.outcome === 'ended') return { outcome: 'ended' };
+      if (state.outcome === 'ended' || state.outcome === 'filling') return { outcome: state.outcome };
       await wake(state.wake);
       return { outcome: 'failed' };
     }

@@ -6,6 +6,8 @@ import { messageNames, type PolicyDecision } from '../shared/temporal.ts';
 export const policyDecision = defineUpdate<PolicyDecision>(messageNames.policyDecision);
 /** A hint that the database knows more about our attempts than before; carries nothing. */
 export const chainState = defineSignal(messageNames.chainState);
+/** A hint that somebody wants the payment cancelled, or its transaction replaced. */
+export const replace = defineSignal(messageNames.replace);
 /** A hint that a nonce of our wallet may be free. */
 export const slotFree = defineSignal(messageNames.slotFree);
 /** Hints that there may be an answer, or that none is needed; they carry nothing, for nobody knows who sends a signal. */

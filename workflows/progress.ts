@@ -8,6 +8,8 @@ export interface Progress {
   prepared: boolean;
   chainHint: boolean;
   slotHint: boolean;
+  /** Somebody wants something else to be done with the payment. */
+  replaceHint: boolean;
   answerHint: boolean;
   /** Whether people are told by mail; payments that an earlier version has asked about are not. */
   tellsPeople: boolean | undefined;

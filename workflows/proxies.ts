@@ -11,6 +11,9 @@ export const {
   awaitApproval,
   findApprovalMails,
   allot,
+  awaitFunds,
+  allotReplacement,
+  dropReplacement,
   settle,
   fail,
   claimKey,
@@ -22,16 +25,17 @@ export const {
 });
 
 /** The timeout is also how long a dead worker's step waits to be repeated; an endpoint is given up after 4 s. */
-export const { prepare, broadcast, checkChain } = proxyActivities<ChainActivities>({
+export const { prepare, quoteReplacement, broadcast, checkChain } = proxyActivities<ChainActivities>({
   taskQueue: queues.chain,
   startToCloseTimeout: '10s',
   retry: { initialInterval: '250ms', maximumInterval: '5s' },
 });
 
-/** A signature takes some 50 ms; while signers are away, each attempt looks for them for up to 20 s. */
+/** A signature takes some 50 ms; while signers are away, each attempt looks for them for up to 20 s, and for a day in all. */
 export const { sign } = proxyActivities<SigningActivities>({
   taskQueue: queues.signing,
   startToCloseTimeout: '25s',
+  scheduleToCloseTimeout: '24h',
   heartbeatTimeout: '5s',
   retry: { initialInterval: '250ms', maximumInterval: '5s' },
 });

@@ -1,25 +1,16 @@
-import {
-  ActivityFailure,
-  ApplicationFailure,
-  CancellationScope,
-  condition,
-  isCancellation,
-  log,
-  sleep,
-} from '@temporalio/workflow';
-import type { Allotment, AllotResult } from '../activities/allot.ts';
+import { CancellationScope, condition, isCancellation } from '@temporalio/workflow';
+import type { AllotResult } from '../activities/allot.ts';
 import type { ChainActivities } from '../activities/chain.ts';
-import type { Signed } from '../activities/sign.ts';
-import { doubtfulWatchMs, nextQuietMs, usualWatchMs } from '../shared/domain/transaction.ts';
+import { longestFundingPauseMs, nextQuietMs, usualWatchMs } from '../shared/domain/transaction.ts';
 import { answered } from './answered.ts';
 import { show, wake } from './payment-messages.ts';
 import type { Progress } from './progress.ts';
-import { allot, broadcast, fail, prepare, sign } from './proxies.ts';
+import { allot, awaitFunds, fail, prepare } from './proxies.ts';
+import { sendBytes, signAllotted } from './sign-and-send.ts';
 
 type Prepared = Awaited<ReturnType<ChainActivities['prepare']>>;
-
-/** How long to leave the signers alone after one of them cheated or failed inside an authenticated message. */
-const faultPauseMs = 60_000;
+/** Payment is over, or its nonce has to be used up: then there is no more to be done here. */
+type Over = { readonly outcome: 'failed' } | { readonly outcome: 'ended' } | { readonly outcome: 'filling' };
 
 /**
  * Everything from the decision to stored and sent bytes.
@@ -38,6 +29,7 @@ export async function sendPayment(
 ): Promise<{ outcome: 'sent'; firstLookMs: number } | { outcome: 'failed' | 'ended' }> {
   let from = resume;
   let answerMs = answerWithinMs;
+  let fundsMs = 0;
   for (let quietMs = usualWatchMs; ; ) {
     const given =
       from === 'prepare' ? await prepareAndAllot(transactionId, { progress, answerMs }) : await allot(transactionId);
@@ -48,12 +40,19 @@ export async function sendPayment(
     if (given.outcome === 'awaiting') {
       progress.prepared = true;
       const answer = await answered(transactionId, progress);
-      if (answer.outcome !== 'go') return { outcome: answer.outcome };
+      if (answer.outcome !== 'go') return leave(answer);
       answerMs = answer.leftMs;
       from = 'prepare';
       continue;
     }
-    if (given.outcome === 'failed' || given.outcome === 'ended') return { outcome: given.outcome };
+    if (given.outcome === 'unfunded') {
+      fundsMs = Math.min(nextQuietMs(fundsMs), longestFundingPauseMs);
+      const funds = await funded(transactionId, { message: given.message, pauseMs: fundsMs, progress });
+      if (funds) return leave(funds);
+      from = 'prepare';
+      continue;
+    }
+    if (given.outcome === 'failed' || given.outcome === 'ended' || given.outcome === 'filling') return leave(given);
     if (given.outcome === 'signed') return { outcome: 'sent', firstLookMs: 0 };
     if (given.outcome === 'denied') {
       await wake(given.wake);
@@ -62,16 +61,49 @@ export async function sendPayment(
     if (given.outcome === 'wait') {
       show('slot');
       // Whoever frees a nonce says so; the timer is for a word that got lost.
-      await condition(() => progress.slotHint, quietMs);
+      await condition(() => progress.slotHint || progress.replaceHint, quietMs);
       progress.slotHint = false;
+      progress.replaceHint = false;
       quietMs = nextQuietMs(quietMs);
       continue;
     }
     const signed = await signAllotted(transactionId, given.allotment);
-    if (signed === 'refused') return { outcome: 'failed' };
-    if (signed !== 'again') return { outcome: 'sent', firstLookMs: await send(transactionId, signed) };
+    if (signed.outcome === 'refused') return leave(await failed(transactionId, 'signing_failed', signed.message));
+    if (signed.outcome === 'signed')
+      return { outcome: 'sent', firstLookMs: await sendBytes(transactionId, signed.signed) };
     from = 'sign';
   }
+}
+
+/** What has to be done with its nonce is done where the payment is watched. */
+function leave({ outcome }: Over): { outcome: 'sent'; firstLookMs: number } | { outcome: 'failed' | 'ended' } {
+  return outcome === 'filling' ? { outcome: 'sent', firstLookMs: 0 } : { outcome };
+}
+
+/** Ends the payment as failed. */
+async function failed(
+  transactionId: string,
+  code: 'signing_failed' | PrepareFailureCode,
+  message: string,
+): Promise<Over> {
+  const ended = await fail(transactionId, code, message);
+  if (ended.state === 'open') return { outcome: 'filling' };
+  await wake(ended.wake);
+  return { outcome: 'failed' };
+}
+
+/** Waits a while for money to pay the fee with. @returns undefined: look again */
+async function funded(
+  transactionId: string,
+  { message, pauseMs, progress }: { message: string; pauseMs: number; progress: Progress },
+): Promise<Over | undefined> {
+  show('funds');
+  progress.prepared = true;
+  const { outcome } = await awaitFunds(transactionId, message);
+  if (outcome !== 'waiting') return { outcome };
+  await condition(() => progress.replaceHint || progress.answerHint, pauseMs);
+  progress.replaceHint = false;
+  return undefined;
 }
 
 /** A chain that is away must neither keep a question open for longer than it stands, nor an answer from being read. */
@@ -95,61 +127,24 @@ async function prepareWithin(
   }
 }
 
+type PrepareFailureCode = (Prepared & { outcome: 'failed' })['code'] | 'dropped';
+
 async function prepareAndAllot(
   transactionId: string,
   { progress, answerMs }: { progress: Progress; answerMs: number | undefined },
-): Promise<AllotResult | { readonly outcome: 'failed' }> {
+): Promise<AllotResult | Over> {
   show('prepare');
   const ready = await prepareWithin(transactionId, { progress, answerMs });
   if (!ready) return { outcome: 'awaiting' };
+  if (ready.outcome === 'ended') return { outcome: 'ended' };
   if (ready.outcome === 'ready') {
     const given = await allot(transactionId, ready);
     progress.prepared = true;
     return given;
   }
-  await wake((await fail(transactionId, ready.code, ready.message)).wake);
+  if (ready.outcome === 'failed' && ready.mayPass) return { outcome: 'unfunded', message: ready.message };
+  const code = ready.outcome === 'failed' ? ready.code : 'dropped';
+  const over = await failed(transactionId, code, ready.message);
   progress.decision = { outcome: 'failed' };
-  return { outcome: 'failed' };
-}
-
-async function signAllotted(transactionId: string, allotment: Allotment): Promise<Signed | 'again' | 'refused'> {
-  show('sign');
-  try {
-    return await sign(allotment);
-  } catch (error) {
-    const cause = applicationFailure(error);
-    if (cause.type === 'SignerFault') {
-      log.error('a signer is at fault; signing rests', { transactionId, fault: cause.message });
-      show('fault');
-      await sleep(faultPauseMs);
-      return 'again';
-    }
-    if (cause.type !== 'SignRefused') throw error;
-    // The receipt has grown old while too few signers were there: judge again, for a fresh one.
-    if (cause.details?.[0] === 'receipt_expired') return 'again';
-    await wake((await fail(transactionId, 'signing_failed', cause.message)).wake);
-    return 'refused';
-  }
-}
-
-/** Stores and sends the signed bytes. @returns how long to wait for news before asking the chain */
-async function send(transactionId: string, signed: Signed): Promise<number> {
-  show('broadcast');
-  try {
-    const { outcome } = await broadcast({ transactionId, ...signed });
-    return outcome === 'sent' ? usualWatchMs : doubtfulWatchMs;
-  } catch (error) {
-    const cause = applicationFailure(error);
-    if (cause.type !== 'BroadcastRefused') throw error;
-    // Signed bytes may still be mined one day, so the payment has not failed: it is sent again with each look.
-    log.error('no node takes the signed bytes', { transactionId, reason: cause.message });
-    return doubtfulWatchMs;
-  }
-}
-
-/** What an activity threw. @throws the error itself when it is of another kind, such as a cancellation */
-function applicationFailure(error: unknown): ApplicationFailure {
-  const cause = error instanceof ActivityFailure ? error.cause : undefined;
-  if (cause instanceof ApplicationFailure) return cause;
-  throw error;
+  return over;
 }

@@ -2,20 +2,25 @@ import {
   ApplicationFailure,
   allHandlersFinished,
   condition,
+  continueAsNew,
   setHandler,
   upsertSearchAttributes,
+  workflowInfo,
 } from '@temporalio/workflow';
 import { nextQuietMs } from '../shared/domain/transaction.ts';
 import { searchAttributes, type TransactionInput } from '../shared/temporal.ts';
-import { answerHints, chainState, policyDecision, show, slotFree, wake } from './payment-messages.ts';
+import { answerHints, chainState, policyDecision, replace, show, slotFree, wake } from './payment-messages.ts';
 import type { Progress } from './progress.ts';
 import { checkChain, evaluatePolicy, fail, settle } from './proxies.ts';
+import { replaceTransaction } from './replace-transaction.ts';
 import { sendPayment } from './send-payment.ts';
 
 type EndStatus = 'confirmed' | 'failed';
 
 /** How long the POST's answer waits for the chain's first word after the decision. */
 const firstWordMs = 300;
+/** Events after which a payment that waits long goes on in a new run; Temporal's own limit is 50,000. */
+const longestHistory = 5_000;
 
 /**
  * One payment, from its stored row to its end. Every step resumes from the database: the workflow may be terminated
@@ -27,6 +32,7 @@ export async function transaction({ transactionId }: TransactionInput): Promise<
     prepared: false,
     chainHint: false,
     slotHint: false,
+    replaceHint: false,
     answerHint: false,
     tellsPeople: undefined,
   };
@@ -41,6 +47,10 @@ export async function transaction({ transactionId }: TransactionInput): Promise<
   });
   setHandler(slotFree, () => {
     progress.slotHint = true;
+  });
+  setHandler(replace, () => {
+    progress.replaceHint = true;
+    progress.answerHint = true;
   });
   for (const hint of answerHints)
     setHandler(hint, () => {
@@ -74,12 +84,23 @@ async function watch(
 ): Promise<EndStatus> {
   show('watch');
   for (let quietMs = firstLookMs; ; ) {
-    const heard = quietMs > 0 && (await condition(() => progress.chainHint, quietMs));
+    const heard = quietMs > 0 && (await condition(() => progress.chainHint || progress.replaceHint, quietMs));
     progress.chainHint = false;
+    progress.replaceHint = false;
     const state = await settle(transactionId);
+    if (state.state === 'open' && workflowInfo().historyLength > longestHistory) await startAnew(transactionId);
     if (state.state === 'ended') {
       await wake(state.wake);
       return state.status;
+    }
+    if (state.replace) {
+      const nextLookMs = await replaceTransaction(transactionId, progress);
+      show('watch');
+      // What cannot be had now is tried again after a while, and the chain is asked meanwhile.
+      if (nextLookMs !== undefined) {
+        quietMs = nextLookMs;
+        continue;
+      }
     }
     if (heard) continue;
     const seen = await checkChain(transactionId);
@@ -87,17 +108,21 @@ async function watch(
     if (seen.state === 'final') return end(transactionId);
     if (seen.state === 'replaced') {
       const message = `Another transaction (${seen.by}) took this payment's nonce and is final.`;
-      const ended = await fail(transactionId, 'replaced', message);
-      await wake(ended.wake);
-      return ended.status;
+      return end(transactionId, await fail(transactionId, 'replaced', message));
     }
     quietMs = nextQuietMs(quietMs);
   }
 }
 
+/** The same payment with an empty history: the database knows where it stands. */
+async function startAnew(transactionId: string): Promise<never> {
+  await condition(allHandlersFinished);
+  return continueAsNew<typeof transaction>({ transactionId });
+}
+
 /** The database says that it is over: ends the payment there, and lets the next one of the wallet go on. */
-async function end(transactionId: string): Promise<EndStatus> {
-  const state = await settle(transactionId);
+async function end(transactionId: string, known?: Awaited<ReturnType<typeof settle>>): Promise<EndStatus> {
+  const state = known ?? (await settle(transactionId));
   if (state.state === 'open')
     throw ApplicationFailure.nonRetryable(`${transactionId} has ended and is open.`, 'ImpossibleState');
   await wake(state.wake);

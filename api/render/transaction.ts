@@ -1,5 +1,6 @@
+import { readSigned } from '../../shared/chain/evm/read-signed.ts';
 import type { Registry } from '../../shared/chain/registry.ts';
-import type { TransactionRow } from '../../shared/db/transactions.ts';
+import type { ShownAttempt, TransactionRow } from '../../shared/db/transactions.ts';
 import { formatAmount } from '../../shared/domain/money.ts';
 
 /** Wei a coin: also for old payments on an EVM chain that is no longer served here. */
@@ -29,6 +30,8 @@ export function renderTransaction(row: TransactionRow, { registry }: { registry:
     block_number: row.block_number === null ? null : Number(row.block_number),
     confirmations: row.confirmations,
     approval: renderApproval(row),
+    notice: row.notice,
+    attempts: (row.attempts ?? []).map(renderAttempt),
     warnings: row.decision?.warnings ?? [],
     created_at: row.created_at.toISOString(),
     updated_at: row.updated_at.toISOString(),
@@ -37,4 +40,18 @@ export function renderTransaction(row: TransactionRow, { registry }: { registry:
 
 function renderApproval({ approval_id: id, approval_status: status, approval_expires_at: expiresAt }: TransactionRow) {
   return id && status && expiresAt ? { id, status, expires_at: expiresAt.toISOString() } : null;
+}
+
+/** One signed transaction of a payment: what it offers, and whether it is the one that the chain has taken. */
+function renderAttempt({ hash, raw, purpose, block_number, succeeded, is_final, created_at }: ShownAttempt) {
+  const { maxFeePerGasWei, maxPriorityFeePerGasWei } = readSigned(raw);
+  return {
+    hash,
+    purpose: purpose === 'payment' ? 'payment' : 'cancel',
+    status: block_number === null ? (is_final ? 'replaced' : 'pending') : succeeded ? 'mined' : 'reverted',
+    max_fee_per_gas: maxFeePerGasWei.toString(),
+    max_priority_fee_per_gas: maxPriorityFeePerGasWei.toString(),
+    block_number,
+    created_at: new Date(created_at).toISOString(),
+  };
 }

@@ -1,6 +1,8 @@
 import { countTransactions, findTransaction, listTransactions } from '../../shared/db/transactions.ts';
 import { isId } from '../../shared/ids.ts';
 import { defineEndpoint, type Endpoint } from '../endpoint.ts';
+import type { Caller } from '../middleware/authenticate.ts';
+import { replaceTransaction } from '../operations/replace-transaction.ts';
 import { simulateTransaction } from '../operations/simulate-transaction.ts';
 import {
   type SubmitTransactionDependencies,
@@ -11,13 +13,21 @@ import { readPage } from '../read-page.ts';
 import { renderTransaction } from '../render/transaction.ts';
 import { requireAgent } from '../require-agent.ts';
 import { simulation } from '../schemas/simulate.ts';
-import { createTransactionBody, listTransactionsQuery, transaction, transactionList } from '../schemas/transactions.ts';
+import {
+  createTransactionBody,
+  listTransactionsQuery,
+  replaceTransactionBody,
+  transaction,
+  transactionList,
+} from '../schemas/transactions.ts';
 
 const tag = 'Transactions';
 
 /** Endpoints of transactions. */
 export function createTransactionEndpoints(deps: SubmitTransactionDependencies): Endpoint[] {
   const { pool, registry } = deps;
+  const findOwn = async ({ caller, id }: { caller: Caller; id: string }) =>
+    isId('tx', id) ? findTransaction(pool, { id, accountId: caller.accountId }) : undefined;
   return [
     defineEndpoint({
       method: 'post',
@@ -88,6 +98,36 @@ export function createTransactionEndpoints(deps: SubmitTransactionDependencies):
       },
     }),
     defineEndpoint({
+      method: 'post',
+      path: '/transactions/{id}/cancel',
+      operationId: 'cancelTransaction',
+      tag,
+      summary: 'Cancel a payment',
+      description:
+        'A payment that has no nonce yet has failed with `cancelled` when this answers. One that has been signed may be mined all the same: then a transaction that does nothing is sent at its nonce, with higher fees, and the payment ends as `cancelled` or `confirmed` according to which of the two the chain takes; `attempts` lists both. Until then it is answered as `pending`. One that is in a block cannot be cancelled.',
+      body: replaceTransactionBody,
+      bodyOptional: true,
+      answer: transaction,
+      errors: ['invalid_request', 'resource_not_found', 'transaction_not_cancellable'],
+      find: findOwn,
+      handle: ({ found, once }) => replaceTransaction(deps, { row: found, wish: 'cancel', once }),
+    }),
+    defineEndpoint({
+      method: 'post',
+      path: '/transactions/{id}/speed-up',
+      operationId: 'speedUpTransaction',
+      tag,
+      summary: 'Offer higher fees for a payment',
+      description:
+        "Signs and sends the payment again with at least a tenth more on both fees, and at least what the market asks, at the same nonce: only one of its `attempts` can ever be mined. Purser does this by itself for a payment that no block has taken for some time. Where the installation's ceiling or the wallet's money leaves no room for it, the earlier attempt stands and `notice` says why.",
+      body: replaceTransactionBody,
+      bodyOptional: true,
+      answer: transaction,
+      errors: ['invalid_request', 'resource_not_found', 'transaction_not_replaceable'],
+      find: findOwn,
+      handle: ({ found, once }) => replaceTransaction(deps, { row: found, wish: 'speed_up', once }),
+    }),
+    defineEndpoint({
       method: 'get',
       path: '/transactions/{id}',
       operationId: 'getTransaction',
@@ -96,8 +136,7 @@ export function createTransactionEndpoints(deps: SubmitTransactionDependencies):
       description: 'How a payment stands now.',
       answer: transaction,
       errors: ['invalid_request', 'resource_not_found'],
-      find: async ({ caller, id }) =>
-        isId('tx', id) ? findTransaction(pool, { id, accountId: caller.accountId }) : undefined,
+      find: findOwn,
       handle: async ({ found }) => renderTransaction(found, { registry }),
     }),
   ];

@@ -62,6 +62,9 @@ export const createTransactionBody = z
   });
 export type CreateTransactionBody = z.output<typeof createTransactionBody>;
 
+/** Nothing has to be said; what is said is refused. */
+export const replaceTransactionBody = z.strictObject({}).meta({ example: {} });
+
 const status = z.enum(['pending', 'confirmed', 'failed']);
 
 export const listTransactionsQuery = z.strictObject({
@@ -94,6 +97,24 @@ const failureCode = z.enum([
   'cancelled',
   'signing_failed',
 ]);
+
+const wei = z.string().meta({ description: 'In wei for a unit of gas.', example: '2000000000' });
+
+const attempt = z.object({
+  hash: z.string().meta({ example: '0x9f4b…' }),
+  purpose: z.enum(['payment', 'cancel']).meta({
+    description: '`cancel` pays nobody: it only uses the nonce up.',
+    example: 'payment',
+  }),
+  status: z.enum(['pending', 'mined', 'reverted', 'replaced']).meta({
+    description: '`replaced`: another one has taken the nonce for good.',
+    example: 'pending',
+  }),
+  max_fee_per_gas: wei,
+  max_priority_fee_per_gas: wei,
+  block_number: z.int().nullable().meta({ example: null }),
+  created_at: instant,
+});
 
 export const transaction = z
   .object({
@@ -130,6 +151,15 @@ export const transaction = z
       })
       .nullable()
       .meta({ description: 'The question to a person, where a policy wants one asked; null otherwise.' }),
+    notice: z.string().nullable().meta({
+      description:
+        'What a pending payment waits for, in words, where that is nothing usual: money, lower fees, a node.',
+      example: null,
+    }),
+    attempts: z.array(attempt).meta({
+      description: 'Every transaction that was signed for the payment, oldest first. All have its nonce: one wins.',
+      example: [],
+    }),
     warnings: warnings.meta({ description: 'What stopped nothing, but should be known.', example: [] }),
     created_at: instant,
     updated_at: instant,

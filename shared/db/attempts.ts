@@ -7,6 +7,10 @@ export interface AttemptRow {
   readonly hash: string;
   readonly transaction_id: string;
   readonly raw: string;
+  /** Whether the bytes pay, or only use the nonce up. */
+  readonly purpose: 'payment' | 'noop';
+  /** Which of its slot's payloads this is. */
+  readonly version: number;
   readonly created_at: Date;
   readonly sent_at: Date | null;
   readonly block_number: string | null;
@@ -14,6 +18,8 @@ export interface AttemptRow {
   readonly succeeded: boolean | null;
   readonly fee_minor: string | null;
   readonly final_at: Date | null;
+  /** The chain's newest block when the attempt was first seen waiting. */
+  readonly waiting_block: string | null;
 }
 
 /** Channel on which a stored attempt is announced; the payload is the chain. */
@@ -32,6 +38,14 @@ export async function findAttempts(db: Queryable, { transactionId }: { transacti
   return rows;
 }
 
+export async function hasAttempts(db: Queryable, { transactionId }: { transactionId: string }): Promise<boolean> {
+  const { rows } = await db.query<{ found: boolean }>(
+    'select exists (select from attempts where transaction_id = $1) as found',
+    [transactionId],
+  );
+  return rows[0]!.found;
+}
+
 /**
  * Stores signed bytes before they are sent, moves the payment to `broadcast` and announces the attempt, all at once.
  * A repeat changes nothing, and a payment that is in a block already stays as it is.
@@ -39,19 +53,26 @@ export async function findAttempts(db: Queryable, { transactionId }: { transacti
  */
 export async function storeAttempt(
   db: Queryable,
-  { transactionId, hash, raw }: { transactionId: string; hash: string; raw: string },
+  {
+    transactionId,
+    hash,
+    raw,
+    purpose,
+    version,
+  }: { transactionId: string; hash: string; raw: string } & Pick<AttemptRow, 'purpose' | 'version'>,
 ): Promise<boolean> {
   const { rows } = await db.query(
     `with pending as (select id, chain from transactions where id = $1 and status = 'pending' for update),
      stored as (
-       insert into attempts (chain, hash, transaction_id, raw)
-       select chain, $2, id, $3 from pending
+       insert into attempts (chain, hash, transaction_id, raw, purpose, version)
+       select chain, $2, id, $3, $5, $6 from pending
        on conflict (chain, hash) do nothing),
      moved as (
-       update transactions set hash = $2, status_detail = 'broadcast', updated_at = now()
+       update transactions
+       set hash = case when $5 = 'payment' then $2 else hash end, status_detail = 'broadcast', updated_at = now()
        where id in (select id from pending) and status_detail <> 'confirming')
      select pg_notify($4, chain) from pending`,
-    [transactionId, hash, raw, attemptsChannel],
+    [transactionId, hash, raw, attemptsChannel, purpose, version],
   );
   return rows.length === 1;
 }
@@ -134,7 +155,7 @@ export async function storeInclusions(
        returning a.transaction_id, a.hash, a.block_number, a.fee_minor)
      update transactions t
      set hash = i.hash, block_number = i.block_number, fee_minor = i.fee_minor, status_detail = 'confirming',
-         confirmations = greatest($2::bigint - i.block_number + 1, 1), updated_at = now()
+         notice = null, unfunded_since = null, confirmations = greatest($2::bigint - i.block_number + 1, 1), updated_at = now()
      from included i where t.id = i.transaction_id and t.status = 'pending'`,
     [
       chain,
@@ -160,7 +181,8 @@ export async function clearInclusions(
 ): Promise<void> {
   await db.query(
     `with cleared as (
-       update attempts set block_number = null, block_hash = null, succeeded = null, fee_minor = null
+       update attempts
+       set block_number = null, block_hash = null, succeeded = null, fee_minor = null, waiting_block = null
        where chain = $1 and hash = any($2::text[]) and final_at is null and block_number is not null
        returning transaction_id)
      update transactions set block_number = null, fee_minor = null, confirmations = 0, updated_at = now()
@@ -201,6 +223,25 @@ export async function storeFinality(
     [chain, headNumber, finals.map((each) => each.hash), finals.map((each) => each.blockHash)],
   );
   return rows.map((row) => row.id);
+}
+
+/** Notes since which block the chain's sent attempts wait: those that are new, and whose block has gone. */
+export async function noteWaiting(
+  db: Queryable,
+  { chain, headNumber }: { chain: string; headNumber: number },
+): Promise<void> {
+  await db.query(
+    `update attempts a set waiting_block = $2
+     where ${isOpen} and a.block_number is null and a.waiting_block is null and a.sent_at is not null`,
+    [chain, headNumber],
+  );
+}
+
+/** Counts the blocks for which a payment's attempts have waited anew. */
+export async function restartWaiting(db: Queryable, { transactionId }: { transactionId: string }): Promise<void> {
+  await db.query('update attempts set waiting_block = null where transaction_id = $1 and final_at is null', [
+    transactionId,
+  ]);
 }
 
 /** Payments that are final on the chain and not settled yet: their workflows may have missed the news. */

@@ -8,7 +8,8 @@ export type EventType =
   | 'approval.approved'
   | 'approval.rejected'
   | 'approval.expired'
-  | 'agent.status_changed';
+  | 'agent.status_changed'
+  | 'agent.low_gas';
 
 /** Notes what happened, in the database transaction of the change that it reports. */
 export async function insertEvent(

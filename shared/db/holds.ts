@@ -53,6 +53,19 @@ export async function putHolds(
   );
 }
 
+/** Raises what a payment may take of an asset; never lowers it. Hold the wallet's lock. */
+export async function raiseHold(
+  db: Queryable,
+  hold: { ownerId: string; walletId: string; chain: string; asset: string; amountMinor: bigint },
+): Promise<void> {
+  await db.query(
+    `insert into holds (owner_id, wallet_id, chain, asset, amount_minor) values ($1, $2, $3, $4, $5)
+     on conflict (owner_id, chain, asset) do update
+       set amount_minor = greatest(holds.amount_minor, excluded.amount_minor)`,
+    [hold.ownerId, hold.walletId, hold.chain, hold.asset, hold.amountMinor.toString()],
+  );
+}
+
 /** The payment will take nothing out of its wallet (any more). */
 export async function dropHolds(db: Queryable, { ownerId }: { ownerId: string }): Promise<void> {
   await db.query('delete from holds where owner_id = $1', [ownerId]);

@@ -1,5 +1,6 @@
 import type { SignPayload } from '../domain/receipt.ts';
 import type { Queryable } from './pool.ts';
+import type { FailureCode } from './transactions.ts';
 
 /** One nonce of one wallet on one chain, and the payment that it belongs to. */
 export interface SlotRow {
@@ -7,7 +8,17 @@ export interface SlotRow {
   readonly chain: string;
   readonly nonce: string;
   readonly transaction_id: string;
+  /** The newest thing to be signed at this nonce. */
   readonly payload: SignPayload;
+  /** What that does: the payment, or nothing; on demand (`cancel`), or because the payment cannot be made (`fill`). */
+  readonly purpose: 'payment' | 'cancel' | 'fill';
+  /** Counts the payloads. One that no attempt has is still to be signed. */
+  readonly version: number;
+  /** A replacement that was asked for and has no payload yet. */
+  readonly wanted: 'speed_up' | 'cancel' | 'fill' | null;
+  /** How the payment ends once something that does nothing has taken its nonce. */
+  readonly end_code: FailureCode | null;
+  readonly end_message: string | null;
   readonly closed_at: Date | null;
 }
 
@@ -63,6 +74,91 @@ export async function insertSlot(
     slot.transactionId,
     JSON.stringify(slot.payload),
   ]);
+}
+
+/** Whether the wallet has given out higher nonces: they wait until this one is used. */
+export async function hasLaterSlots(
+  db: Queryable,
+  { wallet_id: walletId, chain, nonce }: Pick<SlotRow, 'wallet_id' | 'chain' | 'nonce'>,
+): Promise<boolean> {
+  const { rows } = await db.query<{ found: boolean }>(
+    `select exists (
+       select from slots where wallet_id = $1 and chain = $2 and nonce > $3 and closed_at is null) as found`,
+    [walletId, chain, nonce],
+  );
+  return rows[0]!.found;
+}
+
+/**
+ * Asks for a replacement at a payment's nonce. What uses the nonce up is not taken back by a wish for speed, and what is
+ * under way is not asked for again. Hold the transaction's lock.
+ * @param end how the payment ends if the replacement is the one that is mined
+ */
+export async function wishFor(
+  db: Queryable,
+  {
+    transactionId,
+    wanted,
+    end,
+  }: {
+    transactionId: string;
+    wanted: NonNullable<SlotRow['wanted']>;
+    end?: { readonly code: FailureCode; readonly message: string };
+  },
+): Promise<void> {
+  await db.query(
+    `update slots set wanted = $2, end_code = coalesce($3, end_code), end_message = coalesce($4, end_message)
+     where transaction_id = $1 and closed_at is null
+       and case when $2 = 'speed_up' then wanted is null
+                else purpose = 'payment' and coalesce(wanted, '') not in ('cancel', 'fill') end`,
+    [transactionId, wanted, end?.code ?? null, end?.message ?? null],
+  );
+}
+
+/** Nobody wants the nonce's transaction replaced any more. */
+export async function dropWish(db: Queryable, { transactionId }: { transactionId: string }): Promise<void> {
+  await db.query('update slots set wanted = null where transaction_id = $1', [transactionId]);
+}
+
+/** Fulfils the wish: what is to be signed at this nonce from now on. */
+export async function putPayload(
+  db: Queryable,
+  { transactionId, payload, purpose }: { transactionId: string; payload: SignPayload; purpose: SlotRow['purpose'] },
+): Promise<void> {
+  await db.query(
+    `update slots set payload = $2, purpose = $3, version = version + 1, wanted = null where transaction_id = $1`,
+    [transactionId, JSON.stringify(payload), purpose],
+  );
+}
+
+/**
+ * Asks for higher fees where they are due: for the lowest nonce of each wallet that is in no block, once it has waited
+ * for so many blocks since it was first seen waiting and since the one before it was mined. Those behind it wait for it.
+ * @returns the payments; tell their workflows
+ */
+export async function wishForDueSpeed(
+  db: Queryable,
+  { chain, headNumber, afterBlocks }: { chain: string; headNumber: number; afterBlocks: number },
+): Promise<string[]> {
+  const { rows } = await db.query<{ id: string }>(
+    `with lowest as (
+       select distinct on (s.wallet_id) s.wallet_id, s.nonce, s.transaction_id, s.version, s.wanted
+       from slots s
+       where s.chain = $1 and s.closed_at is null
+         and not exists (
+           select from attempts a where a.transaction_id = s.transaction_id and a.block_number is not null)
+       order by s.wallet_id, s.nonce)
+     update slots s set wanted = 'speed_up'
+     from lowest l join attempts newest on newest.transaction_id = l.transaction_id and newest.version = l.version
+     where s.wallet_id = l.wallet_id and s.chain = $1 and s.nonce = l.nonce and s.wanted is null and s.closed_at is null
+       and newest.sent_at is not null and newest.waiting_block + $3 <= $2
+       and not exists (
+         select from slots b join attempts a on a.transaction_id = b.transaction_id
+         where b.wallet_id = l.wallet_id and b.chain = $1 and b.nonce = l.nonce - 1 and a.block_number + $3 > $2)
+     returning s.transaction_id as id`,
+    [chain, headNumber, afterBlocks],
+  );
+  return rows.map((row) => row.id);
 }
 
 /** Gives a nonce back that was never signed: nothing was stored for broadcast. @returns whether there was one */

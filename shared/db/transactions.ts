@@ -52,12 +52,29 @@ export interface TransactionRow {
   readonly fee_minor: string | null;
   readonly block_number: string | null;
   readonly confirmations: number;
+  /** What a pending payment waits for, in words, where that is nothing usual. */
+  readonly notice: string | null;
+  /** Since when its wallet lacks the money for it. */
+  readonly unfunded_since: Date | null;
   readonly created_at: Date;
   readonly updated_at: Date;
   /** The question to a person, where one is asked and the row was read for the api. */
   readonly approval_id?: string | null;
   readonly approval_status?: ApprovalStatus | null;
   readonly approval_expires_at?: Date | null;
+  /** What was signed for it, oldest first; where the row was read for the api. */
+  readonly attempts?: readonly ShownAttempt[];
+}
+
+/** A signed transaction of a payment, as the api shows it; JSON, so times are strings. */
+export interface ShownAttempt {
+  readonly hash: string;
+  readonly raw: string;
+  readonly purpose: 'payment' | 'noop';
+  readonly block_number: number | null;
+  readonly succeeded: boolean | null;
+  readonly is_final: boolean;
+  readonly created_at: string;
 }
 
 export interface NewTransaction {
@@ -118,7 +135,11 @@ export async function lockTransaction(db: Queryable, { id }: { id: string }): Pr
  */
 const shown = `select t.*, greatest(t.confirmations, h.number - t.block_number + 1)::int as confirmations,
     a.id as approval_id, a.expires_at as approval_expires_at,
-    case when a.status = 'pending' and a.expires_at <= now() then 'expired' else a.status end as approval_status
+    case when a.status = 'pending' and a.expires_at <= now() then 'expired' else a.status end as approval_status,
+    (select coalesce(jsonb_agg(jsonb_build_object(
+       'hash', s.hash, 'raw', s.raw, 'purpose', s.purpose, 'block_number', s.block_number, 'succeeded', s.succeeded,
+       'is_final', s.final_at is not null, 'created_at', s.created_at) order by s.version, s.created_at, s.hash), '[]')
+     from attempts s where s.transaction_id = t.id) as attempts
   from transactions t left join chain_heads h using (chain)
   left join lateral (
     select * from approvals where transaction_id = t.id
@@ -212,7 +233,7 @@ export async function failTransaction(
 ): Promise<boolean> {
   const { rowCount } = await db.query(
     `update transactions set status = 'failed', status_detail = 'failed', failure_code = $2, failure_message = $3,
-            waiting_since = null, updated_at = now()
+            waiting_since = null, notice = null, unfunded_since = null, updated_at = now()
      where id = $1 and status = 'pending'`,
     [id, code, message],
   );
@@ -226,7 +247,8 @@ export async function confirmTransaction(
 ): Promise<boolean> {
   const { rowCount } = await db.query(
     `update transactions set status = 'confirmed', status_detail = 'confirmed', hash = $2, fee_minor = $3,
-            block_number = $4, confirmations = greatest(confirmations, $5), waiting_since = null, updated_at = now()
+            block_number = $4, confirmations = greatest(confirmations, $5), waiting_since = null, notice = null,
+            unfunded_since = null, updated_at = now()
      where id = $1 and status = 'pending'`,
     [fact.id, fact.hash, fact.feeMinor, fact.blockNumber, fact.confirmations],
   );
@@ -248,10 +270,37 @@ export async function noteReceipt(
 /** The payment has its nonce and goes to the signers. */
 export async function markSigning(db: Queryable, { id, nonce }: { id: string; nonce: number }): Promise<void> {
   await db.query(
-    `update transactions set nonce = $2, status_detail = 'signing', waiting_since = null, updated_at = now()
+    `update transactions set nonce = $2, status_detail = 'signing', waiting_since = null, notice = null,
+            unfunded_since = null, updated_at = now()
      where id = $1 and status = 'pending'`,
     [id, nonce],
   );
+}
+
+/** Says what a pending payment waits for; null when that is nothing unusual any more. */
+export async function putNotice(db: Queryable, { id, notice }: { id: string; notice: string | null }): Promise<void> {
+  await db.query(
+    `update transactions set notice = $2, unfunded_since = case when $2 is null then null else unfunded_since end
+     where id = $1 and status = 'pending' and notice is distinct from $2`,
+    [id, notice],
+  );
+}
+
+/**
+ * Notes that a pending payment's wallet lacks the money for it.
+ * @returns since when, and whether that is new
+ */
+export async function markUnfunded(
+  db: Queryable,
+  { id, notice, now }: { id: string; notice: string; now: Date },
+): Promise<{ since: Date; isNew: boolean } | undefined> {
+  const { rows } = await db.query<{ since: Date; is_new: boolean }>(
+    `update transactions t set notice = $2, unfunded_since = coalesce(t.unfunded_since, $3)
+     from transactions before where t.id = $1 and t.status = 'pending' and before.id = t.id
+     returning t.unfunded_since as since, before.unfunded_since is null as is_new`,
+    [id, notice, now],
+  );
+  return rows[0] && { since: rows[0].since, isNew: rows[0].is_new };
 }
 
 /** The payment waits until one of its wallet's payments in flight ends. */

@@ -1,20 +1,43 @@
 /** Where a payment stands between its decision and its end, as an operator sees it. */
-export type Stage = 'policy' | 'prepare' | 'approval' | 'slot' | 'sign' | 'fault' | 'broadcast' | 'watch';
+export type Stage =
+  | 'policy'
+  | 'prepare'
+  | 'funds'
+  | 'approval'
+  | 'slot'
+  | 'sign'
+  | 'fault'
+  | 'broadcast'
+  | 'watch'
+  | 'replace';
 
 const words: Readonly<Record<Stage, string>> = {
   policy: 'The policies are judging the payment.',
   prepare: 'Reading balance, gas and fees from the chain.',
+  funds: 'Waiting for money to pay the fee with; the transaction says how much.',
   approval: 'Waiting until a person approves, or the time for it has passed.',
   slot: 'Waiting for a nonce: as many payments of this wallet as allowed are in flight.',
   sign: 'Waiting for two of the three signers.',
   fault: 'A signer is at fault. Signing is tried again in a minute; look at the signers now.',
   broadcast: 'Signed. The bytes are being stored and sent.',
   watch: 'Sent. Waiting until the chain has included it deep enough.',
+  replace: 'A transaction with higher fees, or one that does nothing, is being signed for the same nonce.',
 };
 
 export function describeStage(stage: Stage): string {
   return words[stage];
 }
+
+/** For how long a payment is tried before it is given up. */
+export interface Patience {
+  /** Without money for it, in milliseconds. */
+  readonly fundingWaitMs: number;
+  /** Without any step forward, in milliseconds. */
+  readonly giveUpMs: number;
+}
+
+/** How often a wallet is looked into that lacks money, at least. */
+export const longestFundingPauseMs = 15_000;
 
 /** How long to wait for a word that should come before looking oneself: where all went well, */
 export const usualWatchMs = 30_000;

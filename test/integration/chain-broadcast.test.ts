@@ -10,6 +10,7 @@ import {
   signTransaction,
   type TestWallet,
 } from '../support/chain-world.ts';
+import { patiently } from '../support/patience.ts';
 
 const recipient = '0x00000000000000000000000000000000000000aa';
 
@@ -28,7 +29,7 @@ describe('broadcast and checking the chain', () => {
 
   const activities = (confirmations = 1) => {
     const chains = new Map([[world.local.chain, world.adapter({ confirmations })]]);
-    const deps = { pool: world.pool, chains, clock: () => new Date() };
+    const deps = { pool: world.pool, chains, ...patiently };
     return { broadcast: createBroadcast(deps), checkChain: createCheckChain(deps) };
   };
   const mine = (blocks = 1) => world.node.mine({ blocks });
@@ -152,26 +153,29 @@ describe('broadcast and checking the chain', () => {
   });
 
   it('waits for fee money that is missing, and goes on once it is there (F12)', async () => {
-    const { broadcast } = activities();
+    const { broadcast, checkChain } = activities();
     const { id, raw, hash } = await signed();
     await world.node.setBalance({ address: wallet.account.address, value: 0n });
-    await expect(broadcast({ transactionId: id, raw, hash })).rejects.toMatchObject({
-      type: 'Unfunded',
-      nonRetryable: false,
+    expect(await broadcast({ transactionId: id, raw, hash })).toEqual({ outcome: 'unfunded' });
+    expect(await world.transaction(id)).toMatchObject({
+      status: 'pending',
+      notice: expect.stringContaining(`The wallet ${wallet.account.address} cannot pay`),
+      unfunded_since: expect.any(Date),
     });
+    expect(await checkChain(id)).toEqual({ state: 'waiting' });
     await world.node.setBalance({ address: wallet.account.address, value: 10n ** 18n });
-    expect(await broadcast({ transactionId: id, raw, hash })).toEqual({ outcome: 'sent' });
+    expect(await checkChain(id)).toEqual({ state: 'waiting' });
+    expect(await world.transaction(id)).toMatchObject({ notice: null, unfunded_since: null });
+    await mine();
+    expect(await checkChain(id)).toEqual({ state: 'final' });
   });
 
   it('says for good and in words that bytes are refused (F12)', async () => {
     const payment = await signed();
     const wrong = await again(payment, { chainId: 1 });
-    await expect(
-      activities().broadcast({ transactionId: payment.id, raw: wrong.raw, hash: wrong.hash }),
-    ).rejects.toMatchObject({
-      type: 'BroadcastRefused',
-      nonRetryable: true,
-      message: expect.stringMatching(/^The chain refuses the transaction: .*chain id/i),
-    });
+    expect(
+      await activities().broadcast({ transactionId: payment.id, raw: wrong.raw, hash: wrong.hash }),
+    ).toEqual({ outcome: 'refused' });
+    expect((await world.transaction(payment.id)).notice).toMatch(/^The chain refuses the transaction: .*chain id/i);
   });
 });

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createPrepare } from '../../activities/prepare.ts';
 import type { PrepareResult, Transfer } from '../../shared/chain/adapter.ts';
 import { type ChainWorld, createChainWorld, type TestWallet } from '../support/chain-world.ts';
+import { patiently } from '../support/patience.ts';
 
 const recipient = '0x00000000000000000000000000000000000000Aa';
 const word = (hex: string) => hex.padEnd(64, '0');
@@ -69,7 +70,7 @@ describe('preparing a transfer', () => {
       amountMinor: 1_000_000_000_000_000_001n,
     });
     const chains = new Map([[world.local.chain, world.adapter()]]);
-    expect(await createPrepare({ pool: world.pool, chains })(row.id)).toMatchObject({ outcome: 'ready' });
+    expect(await createPrepare({ pool: world.pool, chains, ...patiently })(row.id)).toMatchObject({ outcome: 'ready' });
     const poor = await world.wallet({ eth: '1' });
     const short = await world.payment({
       wallet: poor,
@@ -77,7 +78,7 @@ describe('preparing a transfer', () => {
       token: world.eth,
       amountMinor: 1_000_000_000_000_000_001n,
     });
-    expect(await createPrepare({ pool: world.pool, chains })(short.id)).toEqual({
+    expect(await createPrepare({ pool: world.pool, chains, ...patiently })(short.id)).toEqual({
       outcome: 'failed',
       code: 'insufficient_funds',
       message: 'The wallet holds 1 ETH, less than the 1.000000000000000001 ETH to be sent.',

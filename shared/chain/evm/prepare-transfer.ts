@@ -124,6 +124,8 @@ function tooLittleForFee({
   return {
     outcome: 'failed',
     code: 'insufficient_funds',
+    // A transfer of the coin itself that leaves nothing for the fee is too large; a token's waits for some coins.
+    ...(spentWei === 0n && { mayPass: true as const }),
     message: `The wallet holds ${balance} ${native.symbol}, but ${purpose} ${native.symbol} need ${required} ${native.symbol}.`,
     details: { token: native.symbol, balance, required, max_fee: fee },
   };

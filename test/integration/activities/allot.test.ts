@@ -64,7 +64,7 @@ async function allotted(id: string, minedCount = 0) {
 /** As the watcher does once an attempt is deep enough. */
 async function finish(id: string, succeeded = true) {
   const hash = `0x${id}`;
-  await storeAttempt(pool, { transactionId: id, hash, raw: '0x' });
+  await storeAttempt(pool, { transactionId: id, hash, raw: '0x', purpose: 'payment', version: 1 });
   await pool.query(
     `update attempts set block_number = 7, block_hash = '0xb', succeeded = $2, fee_minor = 21000, final_at = now() where hash = $1`,
     [hash, succeeded],
@@ -173,15 +173,15 @@ describe('allot', () => {
     ];
     await allotted(a);
     await allotted(b);
-    await fail(a, 'signing_failed', 'refused');
-    expect((await allotted(c)).payload.transaction.nonce).toBe(0);
+    expect(await fail(b, 'signing_failed', 'refused')).toMatchObject({ state: 'ended', status: 'failed' });
+    expect((await allotted(c)).payload.transaction.nonce).toBe(1);
   });
 
   it('never gives a nonce again whose bytes were stored', async () => {
     const agent = await insertTestAgent(pool);
     const [a, b] = [await insertTestPayment(pool, agent), await insertTestPayment(pool, agent)];
     await allotted(a);
-    await storeAttempt(pool, { transactionId: a, hash: `0x${a}`, raw: '0x' });
+    await storeAttempt(pool, { transactionId: a, hash: `0x${a}`, raw: '0x', purpose: 'payment', version: 1 });
     await fail(a, 'replaced', 'by another');
     expect((await allotted(b)).payload.transaction.nonce).toBe(1);
   });
@@ -219,7 +219,7 @@ describe('allot', () => {
     const agent = await insertTestAgent(pool);
     const id = await insertTestPayment(pool, agent);
     await allotted(id);
-    await storeAttempt(pool, { transactionId: id, hash: `0x${id}`, raw: '0x' });
+    await storeAttempt(pool, { transactionId: id, hash: `0x${id}`, raw: '0x', purpose: 'payment', version: 1 });
     await pool.query(`update agents set status = 'inactive' where id = $1`, [agent.agentId]);
     expect(await allot(id)).toEqual({ outcome: 'signed' });
     expect(await evaluatePolicy(id)).toEqual({ outcome: 'allowed', resume: 'watch' });
@@ -253,7 +253,7 @@ describe('settle', () => {
     const agent = await insertTestAgent(pool);
     const id = await insertTestPayment(pool, agent);
     await allotted(id);
-    await storeAttempt(pool, { transactionId: id, hash: `0x${id}`, raw: '0x' });
+    await storeAttempt(pool, { transactionId: id, hash: `0x${id}`, raw: '0x', purpose: 'payment', version: 1 });
     expect(await settle(id)).toEqual({ state: 'open' });
     expect((await row(id)).status).toBe('pending');
   });

@@ -8,6 +8,7 @@ import { createPool, type Pool } from '../../../shared/db/pool.ts';
 import { createLogger } from '../../../shared/log.ts';
 import { makeWorkflowBundle } from '../../../worker/bundle.ts';
 import { createWalletWorker } from '../../../worker/wallet.ts';
+import { patience } from '../../support/patience.ts';
 import { type OwnTemporal, startOwnTemporal } from '../../support/temporal.ts';
 import { createAgent, payment, startTestApi, type TestAccount, type TestApi } from './harness.ts';
 
@@ -41,6 +42,7 @@ describe('a payment that is decided while its POST waits', () => {
         logger: createLogger({ process: 'test', level: 'silent' }),
         policyKey: privateKey,
         maxInFlight: 16,
+        patience,
         spareKeys: 0,
       }),
     });

@@ -11,6 +11,7 @@ import { makeWorkflowBundle } from '../../../worker/bundle.ts';
 import { createChainWorker } from '../../../worker/chain.ts';
 import { createWalletWorker } from '../../../worker/wallet.ts';
 import { startTestChain, type TestChain } from '../../support/anvil.ts';
+import { patience, patiently } from '../../support/patience.ts';
 import { startOwnTemporal } from '../../support/temporal.ts';
 import { startTestApi, type TestApi } from './harness.ts';
 
@@ -49,6 +50,7 @@ export async function startApiWithChain(): Promise<ApiWithChain> {
       logger: createLogger({ process: 'test', level: 'silent' }),
       policyKey: privateKey,
       maxInFlight: 16,
+      patience,
       spareKeys: 0,
     }),
   });
@@ -60,7 +62,7 @@ export async function startApiWithChain(): Promise<ApiWithChain> {
   const chainWorker = await createChainWorker({
     connection,
     namespace: 'default',
-    activities: createChainActivities({ pool, chains, clock: () => new Date() }),
+    activities: createChainActivities({ pool, chains, ...patiently }),
   });
   const running = { wallet: walletWorker.run(), chain: chainWorker.run() };
   async function stopChainWorker() {

@@ -14,6 +14,7 @@ import { transactionStart } from '../../../shared/transaction-start.ts';
 import { makeWorkflowBundle } from '../../../worker/bundle.ts';
 import { createWalletWorker } from '../../../worker/wallet.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { patience } from '../../support/patience.ts';
 import { insertTestAgent, insertTestPayment } from '../../support/rows.ts';
 import { type OwnTemporal, startOwnTemporal } from '../../support/temporal.ts';
 
@@ -44,6 +45,7 @@ describe('a payment that waits for a person while the chain cannot be asked', ()
       logger: createLogger({ process: 'test', level: 'silent' }),
       policyKey: privateKey,
       maxInFlight: 16,
+      patience,
       spareKeys: 0,
     });
     worker = await createWalletWorker({

@@ -1,0 +1,11 @@
+import type { Chains, ReplacementTerms } from '../shared/chain/adapter.ts';
+import type { Pool } from '../shared/db/pool.ts';
+import { findPayment } from './find-payment.ts';
+
+/** Asks the chain what a replacement of a payment's transaction may cost. Writes nothing. @throws RpcUnavailable */
+export function createQuoteReplacement({ pool, chains }: { pool: Pool; chains: Chains }) {
+  return async function quoteReplacement(transactionId: string): Promise<ReplacementTerms> {
+    const { row, adapter } = await findPayment({ pool, chains }, transactionId);
+    return adapter.replacementTerms({ owner: row.from_address });
+  };
+}

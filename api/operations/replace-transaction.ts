@@ -1,0 +1,59 @@
+import type { Registry } from '../../shared/chain/registry.ts';
+import { inTransaction, type Pool } from '../../shared/db/pool.ts';
+import { findTransaction, type TransactionRow } from '../../shared/db/transactions.ts';
+import { PurserError } from '../../shared/errors.ts';
+import { cancelPayment, type Standing, speedUpPayment } from '../../shared/replace-payment.ts';
+import type { Once } from '../idempotency.ts';
+import { renderTransaction } from '../render/transaction.ts';
+import type { TemporalGateway } from '../temporal-gateway.ts';
+
+export interface ReplaceTransactionDependencies {
+  readonly pool: Pool;
+  readonly registry: Registry;
+  readonly temporal: Pick<TemporalGateway, 'tellReplace'>;
+}
+
+const requests = {
+  cancel: { work: cancelPayment, code: 'transaction_not_cancellable', verb: 'cancelled' },
+  speed_up: { work: speedUpPayment, code: 'transaction_not_replaceable', verb: 'sped up' },
+} as const;
+
+/**
+ * Stores that a payment is to be cancelled or sped up, and tells its workflow. Whether that succeeds the chain decides.
+ * @returns the payment as it is then, as on the wire
+ * @throws PurserError 409 where it cannot be done (any more)
+ */
+export async function replaceTransaction(
+  { pool, registry, temporal }: ReplaceTransactionDependencies,
+  { row, wish, once }: { row: TransactionRow; wish: keyof typeof requests; once: Once },
+): Promise<unknown> {
+  const { work, code, verb } = requests[wish];
+  const { id, account_id: accountId } = row;
+  const answer = await inTransaction(pool, async (db) => {
+    await once.claim(db, { resourceId: null });
+    const standing = await work(db, row);
+    const after = (await findTransaction(db, { id, accountId }))!;
+    if (standing)
+      throw new PurserError(code, `${explain(after, standing)}: it cannot be ${verb}.`, {
+        details: { transaction_id: id, status: after.status, status_detail: after.status_detail },
+      });
+    const shown = renderTransaction(after, { registry });
+    await once.answer(db, shown);
+    return shown;
+  });
+  await temporal.tellReplace(id);
+  return answer;
+}
+
+function explain({ id, status, block_number }: TransactionRow, standing: Standing): string {
+  switch (standing) {
+    case 'ended':
+      return `Transaction ${id} is ${status} already`;
+    case 'included':
+      return `Transaction ${id} is in block ${block_number}, waiting for confirmations`;
+    case 'unsent':
+      return `Transaction ${id} has not been sent yet`;
+    case 'ending':
+      return `Transaction ${id} is being cancelled`;
+  }
+}

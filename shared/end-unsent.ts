@@ -1,0 +1,31 @@
+import { cancelApprovals } from './db/approvals.ts';
+import { hasAttempts } from './db/attempts.ts';
+import { dropHolds } from './db/holds.ts';
+import type { Queryable } from './db/pool.ts';
+import { closeReservation } from './db/reservations.ts';
+import { closeSlot, findSlot, hasLaterSlots, releaseSlot, wishFor } from './db/slots.ts';
+import { type FailureCode, failTransaction, type TransactionRow } from './db/transactions.ts';
+
+export interface Failure {
+  readonly code: FailureCode;
+  readonly message: string;
+}
+
+/**
+ * Ends a pending payment of which nothing was transferred: row, reservation, hold, nonce and open questions together.
+ * Hold the agent's and the transaction's lock.
+ * @returns `filling`: others have later nonces, so its own has to be used up first; the payment fails once it is
+ */
+export async function endUnsent(db: Queryable, row: TransactionRow, failure: Failure): Promise<'failed' | 'filling'> {
+  const slot = await findSlot(db, { transactionId: row.id });
+  await cancelApprovals(db, { transactionId: row.id });
+  if (slot && !(await hasAttempts(db, { transactionId: row.id })) && (await hasLaterSlots(db, slot))) {
+    await wishFor(db, { transactionId: row.id, wanted: 'fill', end: failure });
+    return 'filling';
+  }
+  await failTransaction(db, { id: row.id, ...failure });
+  await closeReservation(db, { transactionId: row.id, state: 'released' });
+  await dropHolds(db, { ownerId: row.id });
+  if (!(await releaseSlot(db, { transactionId: row.id }))) await closeSlot(db, { transactionId: row.id });
+  return 'failed';
+}
