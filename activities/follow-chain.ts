@@ -53,6 +53,8 @@ export function createFollower({ db, adapter, wake, logger }: FollowerDependenci
   /** The newest blocks that were read, oldest first, each the parent of the next; empty after a start or a sleep. */
   let trail: Seen[] = [];
   let receiptRounds = 0;
+  /** Whether endpoints disagreed about what is due; asked again in every round then, new block or not. */
+  let isUndecided = false;
 
   return {
     async round() {
@@ -61,7 +63,7 @@ export function createFollower({ db, adapter, wake, logger }: FollowerDependenci
         return 'idle';
       }
       const head = await adapter.head();
-      if (await advance(head)) {
+      if ((await advance(head)) || isUndecided) {
         await finalise(head);
         await storeHead(db, { chain, number: head.number, hash: head.hash });
       }
@@ -174,9 +176,21 @@ export function createFollower({ db, adapter, wake, logger }: FollowerDependenci
   async function finalise(head: Block): Promise<void> {
     const toBlock = head.number - confirmations + 1;
     const due = await listIncludedAttempts(db, { chain, fromBlock: 0, toBlock, limit: finalBatch });
-    const knownHashes = new Map(trail.map((block) => [block.number, block.hash]));
-    const { settled, orphaned } = await recordFinality({ db, adapter }, { headNumber: head.number, due, knownHashes });
+    const { settled, orphaned, moved, undecided } = await recordFinality(
+      { db, adapter },
+      { headNumber: head.number, due },
+    );
     for (const id of settled) wake(id);
     await undo(orphaned);
+    await recordInclusion({ db, adapter }, { headNumber: head.number, inclusions: moved });
+    report(undecided);
+  }
+
+  /** Says once that endpoints disagree, and once that they agree again. */
+  function report(undecided: number): void {
+    if (undecided > 0 && !isUndecided)
+      logger.warn({ chain, payments: undecided }, 'too few endpoints agree about payments that are due; asking again');
+    if (undecided === 0 && isUndecided) logger.info({ chain }, 'the endpoints agree about what is due');
+    isUndecided = undecided > 0;
   }
 }

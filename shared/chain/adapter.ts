@@ -76,6 +76,17 @@ export interface Inclusion {
 }
 
 /**
+ * Where most of a chain's configured endpoints see a transaction.
+ * - `included`: they agree on block, number, success and fee, and on that block being part of the chain.
+ * - `absent`: they have passed the block in which it was seen, and have it nowhere.
+ * - `undecided`: they disagree, or too few answered; a repeat may tell.
+ */
+export type AgreedInclusion = { readonly hash: string } & (
+  | { readonly outcome: 'included'; readonly inclusion: Inclusion }
+  | { readonly outcome: 'absent' | 'undecided' }
+);
+
+/**
  * What a node said when bytes were handed to it.
  * - `sent`: it has them, now or already before.
  * - `slot_taken`: another transaction stands at this nonce, mined or waiting; only the chain can tell which one wins.
@@ -103,6 +114,8 @@ export interface ChainAdapter {
   readonly chain: Chain;
   /** How often the head is asked for while a payment waits. */
   readonly pollMs: number;
+  /** Blocks after which a payment that none has taken offers more. */
+  readonly speedUpAfterBlocks: number;
   /** Simulates the payment and says what it may cost. @throws FeeAboveCeiling */
   prepare(transfer: Transfer): Promise<PrepareResult>;
   /** What a replacement of a transaction of this address may cost. */
@@ -110,15 +123,23 @@ export interface ChainAdapter {
   /** What an address holds of every token of the chain, all as of one block. */
   balances(p: { owner: string }): Promise<{ readonly atBlock: number; readonly data: readonly TokenBalance[] }>;
   send(p: { raw: string }): Promise<SendResult>;
+  /** The newest block that most endpoints have reached. */
   head(): Promise<Block>;
-  /** Blocks of the canonical chain by number; `undefined` where the chain is not that long (yet, or any more). */
+  /**
+   * Blocks of the canonical chain by number, as most endpoints show it; `undefined` where the chain is not that long
+   * (yet, or any more).
+   */
   blocks(p: { numbers: readonly number[] }): Promise<(Block | undefined)[]>;
-  /** What of these is in a block of the canonical chain. */
+  /** What of these is in a block of the canonical chain, as one endpoint has it: good for news, not for finality. */
   inclusions(p: { hashes: readonly string[] }): Promise<Inclusion[]>;
+  /** What more than half of all configured endpoints say about transactions, each with the block it was seen in. */
+  agreedInclusions(p: {
+    placed: readonly { readonly hash: string; readonly blockNumber: number }[];
+  }): Promise<AgreedInclusion[]>;
   /** Whether a node holds the transaction, mined or waiting. */
   knows(p: { hash: string }): Promise<boolean>;
   /**
-   * What was mined where `raw` wanted to be, if that is `confirmations` deep.
+   * What was mined where `raw` wanted to be, if that is `confirmations` deep and most endpoints say so.
    * `undefined`: the place is free, or what stands there is not final yet, or it lies too far back to be found.
    */
   slotOwner(p: { raw: string }): Promise<SlotOwner | undefined>;

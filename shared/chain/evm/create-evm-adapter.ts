@@ -1,8 +1,11 @@
 import type { Hex } from 'viem';
+import type { Logger } from '../../log.ts';
 import type { ChainAdapter } from '../adapter.ts';
 import type { Chain } from '../registry.ts';
+import { agreedInclusions } from './agreed-inclusions.ts';
 import { balances } from './balance.ts';
 import { blocks, head } from './blocks.ts';
+import { evmChainId } from './chain-id.ts';
 import { createEvmClient } from './client.ts';
 import { inclusions } from './inclusions.ts';
 import { evmParameters } from './parameters.ts';
@@ -14,22 +17,25 @@ import { slotOwner } from './slot-owner.ts';
 
 /**
  * An EVM chain behind the interface that all families share.
- * @param urls RPC endpoints in the order in which they are asked
+ * @param urls RPC endpoints in the order in which they are asked while they do equally well. With two, both must agree
+ *   before a payment is final; with three or more, most of them
  * @param maxFeePerGasCeilingWei default: the chain's own, see parameters.ts
  */
 export function createEvmAdapter({
   chain,
   urls,
   maxFeePerGasCeilingWei,
+  logger,
 }: {
   chain: Chain;
   urls: readonly string[];
   maxFeePerGasCeilingWei?: bigint | undefined;
+  logger?: Logger | undefined;
 }): ChainAdapter {
   const parameters = evmParameters[chain.id];
   if (!parameters) throw new Error(`Chain ${chain.id} has no parameters.`);
   const ceilingWei = maxFeePerGasCeilingWei ?? parameters.maxFeePerGasCeilingWei;
-  const client = createEvmClient({ urls });
+  const client = createEvmClient({ urls, chainId: evmChainId(chain.id), logger });
   return {
     chain,
     pollMs: parameters.pollMs,
@@ -40,6 +46,7 @@ export function createEvmAdapter({
     head: () => head(client),
     blocks: ({ numbers }) => blocks(client, { numbers }),
     inclusions: ({ hashes }) => inclusions(client, { hashes }),
+    agreedInclusions: ({ placed }) => agreedInclusions(client, { placed }),
     knows: async ({ hash }) =>
       (await ask(client.request({ method: 'eth_getTransactionByHash', params: [hash as Hex] }))) !== null,
     slotOwner: ({ raw }) => slotOwner(client, { raw, confirmations: chain.confirmations }),
