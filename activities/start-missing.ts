@@ -1,60 +1,58 @@
-import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
+import type { Client } from '@temporalio/client';
 import { takeReminders } from '../shared/db/approvals.ts';
-import type { Pool } from '../shared/db/pool.ts';
-import { takeUnvisited } from '../shared/db/transactions.ts';
-import type { Logger } from '../shared/log.ts';
+import { deleteExpiredKeys } from '../shared/db/idempotency-keys.ts';
+import { listUnwatchedChains } from '../shared/db/unattended.ts';
+import type { ReconcileResult } from '../shared/domain/reconcile.ts';
 import { messageNames } from '../shared/temporal.ts';
-import { transactionStart } from '../shared/transaction-start.ts';
+import { repairLeftovers } from './repair-leftovers.ts';
+import { type VisitDependencies, visitPayments } from './visit-payments.ts';
 import { withHeartbeat } from './with-heartbeat.ts';
 
-/** Rows looked at in one run of the schedule. */
-const batchSize = 500;
-
-export interface StartMissingResult {
-  /** Pending payments whose workflow was looked for. */
-  readonly visited: number;
-  /** Of those, the ones that had none and have one now. */
-  readonly started: number;
-  /** Payments that still waited after their question was answered or its policy was changed; they look again. */
-  readonly reminded: number;
-}
+/** Payments that are reminded in one run. */
+const reminderBatch = 500;
+/** Keys that are deleted in one statement, and in one run. */
+const keyBatch = 500;
+const maxKeys = 5_000;
 
 /**
- * Starts the workflow of every pending payment that has none: the api died between storing and starting, Temporal was
- * away, or somebody terminated it. A running workflow is left alone, unless it waits for
- * what has happened already.
+ * One run of the reconcile schedule: what was left undone is done, what was left over is given back, what cannot be
+ * mended from here is reported. Safe to repeat, and from several workers at once.
+ * The name is kept by the histories of earlier versions.
  */
-export function createStartMissing({ pool, client, logger }: { pool: Pool; client: Client; logger: Logger }) {
-  return function startMissing(): Promise<StartMissingResult> {
-    return withHeartbeat(async () => ({ ...(await startAll()), reminded: await remindAll() }));
+export function createStartMissing(deps: VisitDependencies) {
+  const { pool, client, logger } = deps;
+  return function startMissing(): Promise<ReconcileResult> {
+    return withHeartbeat(async () => {
+      const unwatched = await listUnwatchedChains(pool);
+      for (const each of unwatched) logger.error(each, 'payments wait on a chain that nobody watches');
+      const visits = await visitPayments(deps, { unwatched: unwatched.map(({ chain }) => chain) });
+      const reminded = await remindAll();
+      const repaired = await repairLeftovers(deps);
+      return { ...visits, reminded, repaired, unwatched, expiredKeys: await deleteKeys() };
+    });
   };
-
-  async function startAll() {
-    const rows = await takeUnvisited(pool, { limit: batchSize });
-    let started = 0;
-    for (const row of rows) {
-      try {
-        await client.workflow.start('transaction', { ...transactionStart(row), workflowIdConflictPolicy: 'FAIL' });
-        started += 1;
-        logger.warn(
-          { transaction_id: row.id, status_detail: row.status_detail },
-          'started the missing workflow of a payment',
-        );
-      } catch (error) {
-        if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-      }
-    }
-    return { visited: rows.length, started };
-  }
 
   /** The word about an answer gets lost when whoever decided dies right after, or Temporal is away; of a policy there is none. */
   async function remindAll(): Promise<number> {
-    const ids = await takeReminders(pool, { limit: batchSize });
-    for (const id of ids)
-      await client.workflow
-        .getHandle(id)
-        .signal(messageNames.lookAgain)
-        .catch((error: unknown) => logger.warn({ transaction_id: id, error: String(error) }, 'no workflow to remind'));
+    const ids = await takeReminders(pool, { limit: reminderBatch });
+    for (const id of ids) await remind(client, id);
     return ids.length;
+  }
+
+  async function remind({ workflow }: Client, id: string): Promise<void> {
+    await workflow
+      .getHandle(id)
+      .signal(messageNames.lookAgain)
+      .catch((error: unknown) => logger.warn({ transaction_id: id, error: String(error) }, 'no workflow to remind'));
+  }
+
+  async function deleteKeys(): Promise<number> {
+    let deleted = 0;
+    while (deleted < maxKeys) {
+      const count = await deleteExpiredKeys(pool, { limit: keyBatch });
+      deleted += count;
+      if (count < keyBatch) break;
+    }
+    return deleted;
   }
 }

@@ -12,7 +12,7 @@ const plans: Readonly<Record<string, Plan>> = {
     spec: { intervals: [{ every: '15s' }] },
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '1m' },
     workflow: 'reconcile',
-    summary: 'Starts the workflow of every open payment that has none',
+    summary: 'Does what was left undone: missing workflows, payments without progress, what ended payments still take',
   },
   'check-limits': {
     spec: { intervals: [{ every: '1d' }] },

@@ -1,11 +1,10 @@
 import { setCurrentDetails } from '@temporalio/workflow';
+import { describeReconcile } from '../shared/domain/reconcile.ts';
 import { startMissing } from './proxies.ts';
 
-/** One run of the schedule: every open payment has a workflow afterwards, that knows of its answer. */
+/** One run of the schedule: what was left undone is done, and the operator reads what that was. */
 export async function reconcile() {
   const result = await startMissing();
-  setCurrentDetails(
-    `Looked at ${result.visited} open payments, started ${result.started} missing workflows, had ${result.reminded} look again for an answer.`,
-  );
+  setCurrentDetails(describeReconcile(result));
   return result;
 }

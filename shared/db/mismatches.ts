@@ -28,6 +28,9 @@ const checks: Readonly<Record<string, string>> = {
   'an open hold of a payment that has ended': `
     select h.owner_id as id from holds h join transactions t on t.id = h.owner_id
     where h.closed_at is null and t.status <> 'pending'`,
+  'an open hold of a payment that does not exist': `
+    select h.owner_id as id from holds h
+    where h.closed_at is null and not exists (select from transactions t where t.id = h.owner_id)`,
   'an open question about a payment that has ended': `
     select a.id from approvals a join transactions t on t.id = a.transaction_id
     where a.status = 'pending' and t.status <> 'pending'`,

@@ -2,11 +2,11 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import type { Address } from 'viem';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import type { StartMissingResult } from '../../../activities/start-missing.ts';
 import { decideApprovals } from '../../../api/operations/decide-approval.ts';
 import { createTemporalGateway, type TemporalGateway } from '../../../api/temporal-gateway.ts';
 import { approvalsOfTransaction } from '../../../shared/db/approvals.ts';
 import { getTransaction } from '../../../shared/db/transactions.ts';
+import type { ReconcileResult } from '../../../shared/domain/reconcile.ts';
 import { createLogger } from '../../../shared/log.ts';
 import { approvalMailWorkflowId, queues, workflowNames } from '../../../shared/temporal.ts';
 import { eventually } from '../../support/client.ts';
@@ -87,7 +87,7 @@ describe('a payment that waits for a person', () => {
   }
   const history = async (id: string) => (await world.temporal.workflow.getHandle(id).fetchHistory()).events ?? [];
   /** One run of the schedule. */
-  const remind = (): Promise<StartMissingResult> =>
+  const remind = (): Promise<ReconcileResult> =>
     world.temporal.workflow.execute(workflowNames.reconcile, {
       taskQueue: queues.wallet,
       workflowId: `reconcile-${Date.now()}`,
