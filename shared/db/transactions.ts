@@ -331,21 +331,3 @@ export async function takeLongestWaiting(
   );
   return rows[0]?.id;
 }
-
-/**
- * Pending payments whose workflow should be looked for, longest unvisited first: from ten seconds after they were
- * stored, and every five minutes from then on.
- */
-export async function takeUnvisited(db: Queryable, { limit }: { limit: number }): Promise<TransactionRow[]> {
-  const { rows } = await db.query<TransactionRow>(
-    `update transactions set reconciled_at = now()
-     where id in (
-       select id from transactions
-       where status = 'pending' and created_at < now() - interval '10 seconds'
-         and (reconciled_at is null or reconciled_at < now() - interval '5 minutes')
-       order by reconciled_at nulls first, id limit $1 for update skip locked)
-     returning *`,
-    [limit],
-  );
-  return rows;
-}
