@@ -2,9 +2,6 @@ import type { ChainAdapter, Inclusion } from '../shared/chain/adapter.ts';
 import { type AttemptRow, storeFinality, storeInclusions } from '../shared/db/attempts.ts';
 import type { Queryable } from '../shared/db/pool.ts';
 
-/** Blocks that are asked for at once. */
-const blockBatch = 50;
-
 export interface RecordDependencies {
   readonly db: Queryable;
   readonly adapter: ChainAdapter;
@@ -26,42 +23,43 @@ export function isDeepEnough({ adapter }: RecordDependencies, attempt: AttemptRo
 }
 
 /**
- * Makes final what is deep enough, after asking once more whether its block is part of the chain.
+ * Makes final what is deep enough, after asking whether most endpoints see it as it was noted. Facts that one endpoint
+ * alone has told, such as the fee, are corrected by then.
+ * @param headNumber the newest block that most endpoints have reached
  * @param due attempts whose block is deep enough
- * @param knownHashes hashes of canonical blocks by number, as the caller has just seen them; the others are asked for
- * @returns payments that can now be settled, and attempts whose block has gone
+ * @returns payments that can now be settled; attempts whose block has gone; where else those are that have `moved`, to
+ *   be noted after they were undone; how many were left as they are because too few endpoints agree
  */
 export async function recordFinality(
   { db, adapter }: RecordDependencies,
-  {
-    headNumber,
-    due,
-    knownHashes,
-  }: { headNumber: number; due: readonly AttemptRow[]; knownHashes: ReadonlyMap<number, string> },
-): Promise<{ settled: string[]; orphaned: AttemptRow[] }> {
-  if (due.length === 0) return { settled: [], orphaned: [] };
-  const numbers = [...new Set(due.map((each) => Number(each.block_number)))];
-  const hashes = await canonicalHashes(adapter, { numbers, knownHashes });
-  const isCanonical = (each: AttemptRow) => hashes.get(Number(each.block_number)) === each.block_hash;
-  const finals = due.filter(isCanonical).map((each) => ({ hash: each.hash, blockHash: each.block_hash! }));
-  const orphaned = due.filter((each) => !isCanonical(each));
+  { headNumber, due }: { headNumber: number; due: readonly AttemptRow[] },
+): Promise<{ settled: string[]; orphaned: AttemptRow[]; moved: Inclusion[]; undecided: number }> {
+  const placed = due.map((each) => ({ hash: each.hash, blockNumber: Number(each.block_number) }));
+  const agreed = placed.length > 0 ? await adapter.agreedInclusions({ placed }) : [];
+  const outcomes = due.map((attempt, index) => ({ attempt, ...agreed[index]! }));
+  const included = outcomes.flatMap((each) => (each.outcome === 'included' ? [each] : []));
+  const confirmed = included.filter(({ attempt, inclusion }) => attempt.block_hash === inclusion.blockHash);
+  const moved = included.filter((each) => !confirmed.includes(each));
+  const absent = outcomes.filter((each) => each.outcome === 'absent');
+  const corrected = confirmed.filter(({ attempt, inclusion }) => !isAsNoted(attempt, inclusion));
+  const inclusions = corrected.map(({ inclusion }) => inclusion);
+  await recordInclusion({ db, adapter }, { headNumber, inclusions });
+  const finals = confirmed
+    .filter(({ attempt }) => isDeepEnough({ db, adapter }, attempt, headNumber))
+    .map(({ inclusion }) => ({ hash: inclusion.hash, blockHash: inclusion.blockHash }));
   const chain = adapter.chain.id;
-  const settled = finals.length > 0 ? await storeFinality(db, { chain, headNumber, finals }) : [];
-  return { settled, orphaned };
+  return {
+    settled: finals.length > 0 ? await storeFinality(db, { chain, headNumber, finals }) : [],
+    orphaned: [...moved, ...absent].map(({ attempt }) => attempt),
+    moved: moved.map(({ inclusion }) => inclusion),
+    undecided: outcomes.filter((each) => each.outcome === 'undecided').length,
+  };
 }
 
-async function canonicalHashes(
-  adapter: ChainAdapter,
-  { numbers, knownHashes }: { numbers: readonly number[]; knownHashes: ReadonlyMap<number, string> },
-): Promise<Map<number, string | undefined>> {
-  const hashes = new Map<number, string | undefined>(numbers.map((number) => [number, knownHashes.get(number)]));
-  const asked = numbers.filter((number) => !knownHashes.has(number));
-  for (let start = 0; start < asked.length; start += blockBatch) {
-    const part = asked.slice(start, start + blockBatch);
-    const found = await adapter.blocks({ numbers: part });
-    part.forEach((number, index) => {
-      hashes.set(number, found[index]?.hash);
-    });
-  }
-  return hashes;
+function isAsNoted(attempt: AttemptRow, { blockNumber, succeeded, feeMinor }: Inclusion): boolean {
+  return (
+    Number(attempt.block_number) === blockNumber &&
+    attempt.succeeded === succeeded &&
+    attempt.fee_minor === feeMinor.toString()
+  );
 }

@@ -146,7 +146,7 @@ describe('broadcast and checking the chain', () => {
     const stale = { ...inclusion!, blockHash: `0x${'11'.repeat(32)}` };
     await recordInclusion(deps, { headNumber, inclusions: [stale] });
     const due = await world.attempts(id);
-    const result = await recordFinality(deps, { headNumber, due, knownHashes: new Map() });
+    const result = await recordFinality(deps, { headNumber, due });
     expect(result).toMatchObject({ settled: [], orphaned: [{ hash }] });
     expect(await world.attempts(id)).toMatchObject([{ final_at: null }]);
     expect(await activities().checkChain(id)).toEqual({ state: 'final' });

@@ -9,19 +9,6 @@ const tokenErrors = parseAbi([
   'error EnforcedPause()',
 ]);
 
-/**
- * Texts by which nodes say that the execution itself failed, not the request: geth, Erigon, Reth, Besu ("execution
- * reverted", "invalid opcode", "out of gas", "gas required exceeds allowance"), Nethermind ("VM execution error"),
- * anvil ("EVM error …").
- */
-const executionTexts =
-  /revert|vm execution error|evm error|invalid opcode|invalidfeopcode|bad instruction|out of ?gas|gas required exceeds|stack (under|over)flow|invalid jump/i;
-
-/** Whether a node's answer says that the simulated transaction would fail on the chain. */
-export function isExecutionFailure(answer: NodeAnswer): boolean {
-  return answer.code === 3 || executionTexts.test(answer.text);
-}
-
 /** Why it would fail, in words: what the contract gave as its reason, else what the node said. */
 export function failureReason(answer: NodeAnswer): string {
   return (

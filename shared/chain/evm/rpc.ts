@@ -29,7 +29,13 @@ export async function ask<T>(request: Promise<T>): Promise<T> {
   }
 }
 
-function rpcUnavailable(error: unknown): RpcUnavailable {
+/** The failure of a request as the one error that the adapter throws. */
+export function rpcUnavailable(error: unknown): RpcUnavailable {
+  if (error instanceof RpcUnavailable) return error;
+  if (error instanceof BaseError) {
+    const ours = error.walk((each) => each instanceof RpcUnavailable);
+    if (ours instanceof RpcUnavailable) return ours;
+  }
   const answer = nodeAnswer(error);
   if (answer) return new RpcUnavailable(`The chain's endpoint answered: ${answer.text} (${answer.code}).`, { answer });
   // viem's own messages carry the URL; the short message and the innermost cause do not name a path or a password.
@@ -46,7 +52,7 @@ function clean(text: string): string {
 const maxCauses = 10;
 
 /** The system's name of a failure, e.g. `ECONNREFUSED`, from the innermost cause that has one. */
-function innermostCode(error: unknown): string | undefined {
+export function innermostCode(error: unknown): string | undefined {
   let code: string | undefined;
   let current = error as { code?: unknown; cause?: unknown } | undefined;
   for (let depth = 0; current && depth < maxCauses; depth += 1) {

@@ -2,7 +2,8 @@ import type { Address, Hex } from 'viem';
 import { RpcUnavailable } from '../errors.ts';
 import type { Asset } from '../registry.ts';
 import type { EvmClient } from './client.ts';
-import { failureReason, isExecutionFailure } from './revert.ts';
+import { isExecutionFailure } from './node-errors.ts';
+import { failureReason } from './revert.ts';
 import { ask } from './rpc.ts';
 import { transferData } from './transfer-data.ts';
 

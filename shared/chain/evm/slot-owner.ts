@@ -12,17 +12,19 @@ import {
 } from 'viem';
 import type { SlotOwner } from '../adapter.ts';
 import { RpcUnavailable } from '../errors.ts';
+import { agreedInclusions } from './agreed-inclusions.ts';
+import { hearAll, mostNamed } from './agreement.ts';
 import { head } from './blocks.ts';
 import type { EvmClient } from './client.ts';
-import { inclusions } from './inclusions.ts';
+import { kindOfAnswer } from './node-errors.ts';
 import { ask } from './rpc.ts';
 
 /** How far back the owner is looked for, in blocks: older state is rarely kept by a node. */
 const maxSearchBlocks = 1 << 17;
 
 /**
- * What was mined at the nonce of `raw`, once that is `confirmations` deep. The chain has no index from nonce to
- * transaction, so the block is found by bisection over the sender's transaction count.
+ * What was mined at the nonce of `raw`, once that is `confirmations` deep and most endpoints say so. The chain has no
+ * index from nonce to transaction, so the block is found by bisection over the sender's transaction count.
  * @throws RpcUnavailable
  */
 export async function slotOwner(
@@ -37,15 +39,26 @@ export async function slotOwner(
   const block = await blockOfNonce(client, { sender, nonce, newest: safe });
   if (block === undefined) return undefined;
   const found = await ask(client.request({ method: 'eth_getBlockByNumber', params: [numberToHex(block), true] }));
-  const mined = (found?.transactions as RpcTransaction[] | undefined)?.find(
+  const claimed = (found?.transactions as RpcTransaction[] | undefined)?.find(
     (each) => same(each.from, sender) && Number(each.nonce) === nonce,
   );
-  if (!mined) return undefined;
-  const [inclusion] = await inclusions(client, { hashes: [mined.hash] });
-  if (!inclusion) return undefined;
+  const mined = claimed && (await agreedTransaction(client, { hash: claimed.hash }));
+  if (!mined || !same(mined.from, sender) || Number(mined.nonce) !== nonce) return undefined;
+  const [agreed] = await agreedInclusions(client, { placed: [{ hash: mined.hash, blockNumber: block }] });
+  if (agreed?.outcome !== 'included' || agreed.inclusion.blockNumber !== block) return undefined;
   const samePayment =
     same(mined.to, ours.to) && BigInt(mined.value) === (ours.value ?? 0n) && same(mined.input, ours.data ?? '0x');
-  return { inclusion, samePayment, raw: serializedAs(mined) ?? raw };
+  return { inclusion: agreed.inclusion, samePayment, raw: serializedAs(mined) ?? raw };
+}
+
+/** What more than half of all configured endpoints hold under a hash: one alone could make up who sent what. */
+async function agreedTransaction(client: EvmClient, { hash }: { hash: Hex }): Promise<RpcTransaction | undefined> {
+  const heard = await hearAll(client, [{ method: 'eth_getTransactionByHash', params: [hash] }]);
+  const found = heard.flatMap(({ answers }) => (answers[0] ? [answers[0] as RpcTransaction] : []));
+  const most = mostNamed(found, (each) =>
+    [each.hash, each.from, each.nonce, each.to, each.value, each.input].join(' ').toLowerCase(),
+  );
+  return most && most.count > client.endpoints.size / 2 ? most.vote : undefined;
 }
 
 function same(a: string | null | undefined, b: string | null | undefined): boolean {
@@ -63,7 +76,7 @@ async function blockOfNonce(
       return Number(await ask(client.request({ method: 'eth_getTransactionCount', params }))) > nonce;
     } catch (error) {
       // A state that the node has forgotten counts as not used: at worst, the block found does not hold the owner.
-      if (error instanceof RpcUnavailable && error.answer) return false;
+      if (error instanceof RpcUnavailable && error.answer && kindOfAnswer(error.answer) !== 'limited') return false;
       throw error;
     }
   };

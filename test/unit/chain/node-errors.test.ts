@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { meaningOfSendError, type SendMeaning } from '../../../shared/chain/evm/send-errors.ts';
+import { meaningOfSendError, type SendMeaning } from '../../../shared/chain/evm/node-errors.ts';
 
 const texts: Record<SendMeaning, string[]> = {
   known: [
