@@ -7,9 +7,11 @@ import {
   listOpenAttempts,
   listUnsettled,
   matchOpenAttempts,
+  noteWaiting,
 } from '../shared/db/attempts.ts';
 import { storeHead } from '../shared/db/chain-heads.ts';
 import type { Queryable } from '../shared/db/pool.ts';
+import { wishForDueSpeed } from '../shared/db/slots.ts';
 import type { Logger } from '../shared/log.ts';
 import { recordFinality, recordInclusion } from './record-inclusion.ts';
 
@@ -30,7 +32,7 @@ export interface FollowerDependencies {
   /** The connection that holds the leader's lock: once it is lost, nothing can be written any more. */
   readonly db: Queryable;
   readonly adapter: ChainAdapter;
-  /** Called for each payment that can be settled now. */
+  /** Called for each payment that can be settled now, or that is to offer more. */
   readonly wake: (transactionId: string) => void;
   readonly logger: Logger;
 }
@@ -65,6 +67,7 @@ export function createFollower({ db, adapter, wake, logger }: FollowerDependenci
       const head = await adapter.head();
       if ((await advance(head)) || isUndecided) {
         await finalise(head);
+        await speedUp(head);
         await storeHead(db, { chain, number: head.number, hash: head.hash });
       }
       return 'busy';
@@ -171,6 +174,13 @@ export function createFollower({ db, adapter, wake, logger }: FollowerDependenci
     trail = [{ number: head.number - 1, hash: head.parentHash }];
     // The head counts as read only when its receipts are there as well: they may come later than it did.
     await read([head], head);
+  }
+
+  /** Has those offer more that no block has taken for long. */
+  async function speedUp(head: Block): Promise<void> {
+    await noteWaiting(db, { chain, headNumber: head.number });
+    const wish = { chain, headNumber: head.number, afterBlocks: adapter.speedUpAfterBlocks };
+    for (const id of await wishForDueSpeed(db, wish)) wake(id);
   }
 
   async function finalise(head: Block): Promise<void> {

@@ -73,7 +73,13 @@ async function serveSigning({ config, connection, wrap }: ServeDependencies): Pr
 
 async function serveChain({ config, connection, client, logger, pool, wrap }: ServeDependencies): Promise<Served> {
   const adapters = createRegistry(config.registry).chains.map((chain) =>
-    createEvmAdapter({ chain, urls: config.rpc[chain.id]!, maxFeePerGasCeilingWei: config.maxFeePerGasWei[chain.id] }),
+    createEvmAdapter({
+      chain,
+      urls: config.rpc[chain.id]!,
+      maxFeePerGasCeilingWei: config.maxFeePerGasWei[chain.id],
+      speedUpAfterBlocks: config.speedUpAfterBlocks[chain.id],
+      logger,
+    }),
   );
   const chains = new Map(adapters.map((adapter) => [adapter.chain.id, adapter]));
   const { patience } = config;

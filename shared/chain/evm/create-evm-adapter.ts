@@ -19,17 +19,19 @@ import { slotOwner } from './slot-owner.ts';
  * An EVM chain behind the interface that all families share.
  * @param urls RPC endpoints in the order in which they are asked while they do equally well. With two, both must agree
  *   before a payment is final; with three or more, most of them
- * @param maxFeePerGasCeilingWei default: the chain's own, see parameters.ts
+ * @param maxFeePerGasCeilingWei default, as of `speedUpAfterBlocks`: the chain's own, see parameters.ts
  */
 export function createEvmAdapter({
   chain,
   urls,
   maxFeePerGasCeilingWei,
+  speedUpAfterBlocks,
   logger,
 }: {
   chain: Chain;
   urls: readonly string[];
   maxFeePerGasCeilingWei?: bigint | undefined;
+  speedUpAfterBlocks?: number | undefined;
   logger?: Logger | undefined;
 }): ChainAdapter {
   const parameters = evmParameters[chain.id];
@@ -39,6 +41,7 @@ export function createEvmAdapter({
   return {
     chain,
     pollMs: parameters.pollMs,
+    speedUpAfterBlocks: speedUpAfterBlocks ?? parameters.speedUpAfterBlocks,
     prepare: (transfer) => prepareTransfer(client, { ...transfer, chain, maxFeePerGasCeilingWei: ceilingWei }),
     replacementTerms: ({ owner }) => replacementTerms(client, { owner, ceilingWei }),
     balances: ({ owner }) => balances(client, { owner, tokens: chain.tokens }),
