@@ -22,6 +22,10 @@ export interface CrashChain {
   /** A block every so often, also without transactions. */
   setBlockTime(ms: number): void;
   reorg(depth: number): Promise<void>;
+  /** Forgets every transaction that waits for a block. */
+  emptyPool(): Promise<void>;
+  /** The base fee of all blocks from now on; undefined: as the blocks' load has it. */
+  setBaseFee(wei: bigint | undefined): void;
   /** Resolves when so many more blocks are there. */
   pass(blocks: number): Promise<void>;
   /** Transactions of a wallet in blocks that no reorganisation reaches, in the order of their nonces. */
@@ -41,12 +45,14 @@ export async function takeOverChain({ rpcUrl, depth }: { rpcUrl: string; depth: 
   const bySender = new Map<Address, { hash: Hex; nonce: number; to: Address; valueWei: bigint; data: Hex }[]>();
   let nextBlock = await node.getBlockNumber();
   let blockMs = fastestBlockMs;
+  let baseFeeWei: bigint | undefined;
   let reading: Promise<void> = Promise.resolve();
   let stopped = false;
 
   await node.setAutomine(false);
   const mining = (async () => {
     while (!stopped) {
+      if (baseFeeWei !== undefined) await node.setNextBlockBaseFeePerGas({ baseFeePerGas: baseFeeWei });
       await node.mine({ blocks: 1 });
       await delay(blockMs);
     }
@@ -75,6 +81,12 @@ export async function takeOverChain({ rpcUrl, depth }: { rpcUrl: string; depth: 
     },
     async reorg(wanted) {
       await node.request({ method: 'anvil_reorg' as never, params: [wanted, []] as never });
+    },
+    async emptyPool() {
+      await node.request({ method: 'anvil_dropAllTransactions' as never });
+    },
+    setBaseFee(wei) {
+      baseFeeWei = wei;
     },
     async pass(blocks) {
       const until = (await node.getBlockNumber()) + BigInt(blocks);

@@ -50,6 +50,10 @@ export type FaultAct =
       readonly forMs: number;
     }
   | { readonly kind: 'reorg'; readonly depth: number }
+  /** The node forgets the transactions that wait for a block. */
+  | { readonly kind: 'forget' }
+  /** Blocks cost more than what was offered. */
+  | { readonly kind: 'fees'; readonly baseFeeGwei: number; readonly forMs: number }
   /** An operator terminates the workflow of a payment: of those accepted so far the one at this place, modulo. */
   | { readonly kind: 'terminate'; readonly pick: number };
 
@@ -83,7 +87,7 @@ const killable: readonly (readonly [PartName, number])[] = [
 ];
 
 /** How often each kind of fault is chosen. */
-const faultWeights = { kill: 7, rpc: 4, reorg: 3, freeze: 2, terminate: 2 } as const;
+const faultWeights = { kill: 7, rpc: 4, reorg: 3, freeze: 2, terminate: 2, fees: 2, forget: 1 } as const;
 /** What `--only` may name: kinds of faults, and parts to be killed. */
 export const faultNames: readonly string[] = [...Object.keys(faultWeights), ...killable.map(([part]) => part)];
 
@@ -167,6 +171,10 @@ function planFault(random: Random, only: readonly string[]): FaultAct {
       return { kind: 'reorg', depth: random.int(1, maxReorgDepth) };
     case 'terminate':
       return { kind: 'terminate', pick: random.int(0, mostPayments) };
+    case 'forget':
+      return { kind: 'forget' };
+    case 'fees':
+      return { kind: 'fees', baseFeeGwei: random.int(2, 20), forMs: random.int(300, 3_000) };
     case 'rpc':
       return planTrouble(random);
   }
@@ -203,7 +211,10 @@ export function describeFault(fault: FaultAct): string {
     case 'reorg':
       return `reorg ${fault.depth}`;
     case 'terminate':
-      return 'terminate';
+    case 'forget':
+      return fault.kind;
+    case 'fees':
+      return `fees ${fault.baseFeeGwei} gwei ${fault.forMs} ms`;
     case 'rpc':
       return `rpc ${fault.trouble.name} ${fault.endpoints.join('+')} ${fault.forMs} ms`;
   }

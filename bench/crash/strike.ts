@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { parseGwei } from 'viem';
 import { isAlive } from '../../dev/signals.ts';
 import type { PartName } from '../../test/support/own-stack.ts';
 import type { RpcFaults } from '../../test/support/rpc-proxy.ts';
@@ -35,6 +36,12 @@ export async function strike(
           return void signal(world, fault.part, 'SIGCONT');
         case 'reorg':
           return world.chain.reorg(fault.depth);
+        case 'forget':
+          return world.chain.emptyPool();
+        case 'fees':
+          world.chain.setBaseFee(parseGwei(String(fault.baseFeeGwei)));
+          await delay(fault.forMs);
+          return world.chain.setBaseFee(undefined);
         case 'terminate':
           return terminate(world, { asked, pick: fault.pick });
         case 'rpc': {
