@@ -145,7 +145,16 @@ function perChain<T>(env: Env, prefix: string, ids: readonly string[], parse: z.
 }
 
 const depth = z.coerce.number().int().min(1).max(1_000);
-const rpcUrls = list.pipe(z.array(z.url({ protocol: /^https?$/, error: 'is not an http(s) URL' })).min(1));
+const rpcUrls = list.pipe(
+  z
+    .array(z.url({ protocol: /^https?$/, error: 'is not an http(s) URL' }))
+    .min(1)
+    // Most endpoints decide what is final: one that is named twice would have two votes.
+    .refine(
+      (urls) => new Set(urls.map((url) => url.replace(/\/$/, ''))).size === urls.length,
+      'names an endpoint twice',
+    ),
+);
 /** Gwei, at most nine decimals, as bigint wei. */
 const gwei = z
   .string()

@@ -172,6 +172,7 @@ describe('configuration of a worker', () => {
     ['PURSER_SIGNERS', '[]'],
     ['PURSER_MAX_IN_FLIGHT', '0'],
     ['PURSER_RPC_EIP155_31337', 'ftp://h'],
+    ['PURSER_RPC_EIP155_31337', 'https://h/v1, https://i, https://h/v1/'],
     ['PURSER_CONFIRMATIONS_EIP155_31337', '0'],
     ['PURSER_MAX_FEE_GWEI_EIP155_31337', '1e9'],
     ['PURSER_SMTP_URL', 'mail.example.com:465'],
