@@ -21,6 +21,8 @@ export function createPool({ url, max = 10, application }: { url: string; max?: 
   });
   // An idle connection that breaks (Postgres restarts) is replaced at the next use; without a listener it ends the process.
   pool.on('error', () => {});
+  // Likewise one that breaks while it is lent, between two statements: the next statement says so to whoever has it.
+  pool.on('connect', (client) => client.on('error', () => {}));
   return pool;
 }
 
@@ -58,5 +60,8 @@ export function isConnectionError(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) return /^(08|57P|53)/.test(error.code ?? '');
   const code = (error as { code?: string } | null)?.code ?? '';
   if (['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ENOTFOUND', 'ETIMEDOUT', 'ENOENT'].includes(code)) return true;
-  return error instanceof Error && /Connection terminated|timeout exceeded when trying to connect/.test(error.message);
+  return (
+    error instanceof Error &&
+    /Connection terminated|is not queryable|timeout exceeded when trying to connect/.test(error.message)
+  );
 }
