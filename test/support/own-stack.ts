@@ -19,7 +19,16 @@ import { deployToken } from '../../dev/token.ts';
 import { migrate } from '../../shared/db/migrate.ts';
 import { readPlan, writePlan } from './crash-plan.ts';
 
-export type PartName = 'postgres' | 'temporal' | 'signer-1' | 'signer-2' | 'signer-3' | 'api' | 'worker' | 'worker-2';
+export type PartName =
+  | 'postgres'
+  | 'temporal'
+  | 'signer-1'
+  | 'signer-2'
+  | 'signer-3'
+  | 'api'
+  | 'api-2'
+  | 'worker'
+  | 'worker-2';
 
 interface Runnable {
   readonly pid: number;
@@ -30,6 +39,8 @@ interface Runnable {
 /** A whole installation of one test's own, whose processes may be killed and come back at the same address. */
 export interface OwnStack {
   readonly baseUrl: string;
+  /** Of every api process; `baseUrl` is the first one. */
+  readonly apiUrls: readonly string[];
   readonly apiKey: string;
   readonly rpcUrl: string;
   readonly usdcAddress: `0x${string}`;
@@ -55,6 +66,8 @@ export interface OwnStack {
 export interface OwnStackOptions {
   /** Processes that serve all queues. */
   readonly workers?: 1 | 2;
+  /** Processes that serve the API. */
+  readonly apis?: 1 | 2;
   /** What the api and the workers find in their environment besides, or in place of, what they are given here. */
   readonly env?: NodeJS.ProcessEnv;
   /** The RPC URLs that the workers are given in place of the chain's own. */
@@ -64,6 +77,7 @@ export interface OwnStackOptions {
 /** Starts everything as `npm start` does, on disk and on free ports. Whatever dies is started again at once. */
 export async function startOwnStack({
   workers = 1,
+  apis = 1,
   env: extraEnv = {},
   endpoints = async (chainUrl) => [chainUrl],
 }: OwnStackOptions = {}): Promise<OwnStack> {
@@ -74,8 +88,9 @@ export async function startOwnStack({
   const planFile = file('plan.json');
   writePlan(planFile, { victim: 'nobody', left: [] });
   const guard = startGuard();
-  const ports = await Promise.all(Array.from({ length: 7 }, freePort));
-  const [postgresPort, temporalPort, rpcPort, apiPort, ...signerPorts] = ports as [
+  const ports = await Promise.all(Array.from({ length: 8 }, freePort));
+  const [postgresPort, temporalPort, rpcPort, apiPort, secondApiPort, ...signerPorts] = ports as [
+    number,
     number,
     number,
     number,
@@ -139,10 +154,14 @@ export async function startOwnStack({
   };
   await parts.add('worker', () => worker('worker'));
   if (workers === 2) await parts.add('worker-2', () => worker('worker-2'));
-  await parts.add('api', () => startApi(guard, { env, port: apiPort, logFile: logFile('api') }));
+  const api = (name: 'api' | 'api-2', port: number) =>
+    startApi(guard, { env: { ...env, PURSER_PORT: String(port) }, port, logFile: logFile(name) });
+  await parts.add('api', () => api('api', apiPort));
+  if (apis === 2) await parts.add('api-2', () => api('api-2', secondApiPort));
   await ensureAccountKey({ temporalAddress, namespace: 'default', accountId });
   await requireOk(`${baseUrl}/readyz`);
   return {
+    apiUrls: [apiPort, secondApiPort].slice(0, apis).map((port) => `http://${LOOPBACK}:${port}`),
     ...{
       baseUrl,
       apiKey,
@@ -217,6 +236,7 @@ function createParts(planFile: string) {
       stopping = true;
       const order: PartName[] = [
         'api',
+        'api-2',
         'worker',
         'worker-2',
         'signer-1',
