@@ -1,14 +1,16 @@
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { claimKey, deleteExpiredKeys, findKey } from '../../../shared/db/idempotency-keys.ts';
 import { newId } from '../../../shared/ids.ts';
+import { type OwnTemporal, startOwnTemporal } from '../../support/temporal.ts';
 import { createAgent, payment, startTestApi, type TestAccount, type TestApi, type TestPerson } from './harness.ts';
 import { createKeyedCalls, type KeyedAnswer, newKey, withKey } from './idempotency-calls.ts';
 import { askPeople } from './questions.ts';
 
 type Calls = ReturnType<typeof createKeyedCalls>;
 
+let temporal: OwnTemporal;
 let api: TestApi;
 let account: TestAccount;
 let agent: { id: string };
@@ -19,13 +21,17 @@ let expectConflict: Calls['expectConflict'];
 
 /** Nobody decides payments here: every one stays pending. */
 beforeAll(async () => {
-  api = await startTestApi({ temporalAddress: inject('stack').temporalAddress, decisionWaitMs: 50 });
+  temporal = await startOwnTemporal();
+  api = await startTestApi({ temporalAddress: temporal.address, decisionWaitMs: 50 });
   account = await api.account();
   ({ post, expectReplay, expectConflict } = createKeyedCalls({ url: api.url, account }));
   agent = await createAgent(account);
   ann = await account.person('ann@example.com');
 });
-afterAll(() => api?.stop());
+afterAll(async () => {
+  await api?.stop();
+  await temporal?.stop();
+});
 
 const count = async (table: string, where: string, ...values: unknown[]) =>
   (await api.pool.query<{ count: number }>(`select count(*)::int as count from ${table} where ${where}`, values))
