@@ -1,4 +1,4 @@
-import type { Block, ChainAdapter } from '../shared/chain/adapter.ts';
+import type { Block, ChainAdapter, Inclusion } from '../shared/chain/adapter.ts';
 import {
   type AttemptRow,
   clearInclusions,
@@ -107,7 +107,7 @@ export function createFollower({ db, adapter, wake, logger }: FollowerDependenci
   async function read(blocks: readonly Block[], head: Block): Promise<void> {
     const hashes = blocks.flatMap((block) => block.transactionHashes);
     const ours = hashes.length > 0 ? await matchOpenAttempts(db, { chain, hashes }) : [];
-    const receipts = ours.length > 0 ? await adapter.inclusions({ hashes: ours }) : [];
+    const receipts = ours.length > 0 ? await receiptsOf(ours, blocks) : [];
     const inclusions = receipts.filter((each) => blocks.some((block) => block.hash === each.blockHash));
     await recordInclusion({ db, adapter }, { headNumber: head.number, inclusions });
     await undoReplaced(blocks);
@@ -121,6 +121,21 @@ export function createFollower({ db, adapter, wake, logger }: FollowerDependenci
       receiptRounds = 0;
     }
     remember(incomplete >= 0 && isPatient ? blocks.slice(0, incomplete) : blocks);
+  }
+
+  /** From one endpoint, as news; where it has not told all the last time, what most say as well. */
+  async function receiptsOf(ours: readonly string[], blocks: readonly Block[]): Promise<Inclusion[]> {
+    const receipts = await adapter.inclusions({ hashes: ours });
+    if (receiptRounds === 0) return receipts;
+    const isTold = (block: Block, hash: string) =>
+      receipts.some((each) => each.hash === hash && each.blockHash === block.hash);
+    const placed = blocks.flatMap((block) =>
+      ours
+        .filter((hash) => block.transactionHashes.includes(hash) && !isTold(block, hash))
+        .map((hash) => ({ hash, blockNumber: block.number })),
+    );
+    const agreed = placed.length > 0 ? await adapter.agreedInclusions({ placed }) : [];
+    return [...receipts, ...agreed.flatMap((each) => (each.outcome === 'included' ? [each.inclusion] : []))];
   }
 
   /** What a start or a check noted in blocks that others have replaced before they were read here. */

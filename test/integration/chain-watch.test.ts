@@ -145,6 +145,10 @@ describe('the block watcher', () => {
         asked += p.hashes.length;
         return isHidden ? [] : real.inclusions(p);
       },
+      async agreedInclusions(p) {
+        if (!isHidden) return real.agreedInclusions(p);
+        return p.placed.map(({ hash }) => ({ hash, outcome: 'undecided' }));
+      },
     };
     if (isEarly) watch(late);
     const [id] = await send({ native: true });

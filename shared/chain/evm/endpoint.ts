@@ -116,12 +116,12 @@ export function createEndpoint({
   /** A kept-alive connection may have been closed at the other end: that alone is no failure. */
   async function send({ method, params }: RpcCall): Promise<unknown> {
     const request = () => transport.request({ method, params } as never) as Promise<unknown>;
-    try {
-      return await request();
-    } catch (error) {
-      if (!wasCutOff(error)) throw error;
-      return request();
-    }
+    const answer = await request().catch((error: unknown) => {
+      if (wasCutOff(error)) return request();
+      throw error;
+    });
+    if (answer === undefined) throw new RpcUnavailable('An endpoint answered without a result.');
+    return answer;
   }
 
   async function verify(): Promise<void> {
