@@ -5,6 +5,10 @@ import { anvil as anvilChain } from 'viem/chains';
 /** Blocks read in one request. */
 const blockBatch = 100;
 const fastestBlockMs = 20;
+const usualBaseFeeWei = 1_000_000n;
+const usualGas = 30_000_000n;
+/** Less than any transaction needs. */
+const tooLittleGas = 15_000n;
 
 /** A transaction of a block, as the chain has it. */
 export interface Mined {
@@ -24,8 +28,10 @@ export interface CrashChain {
   reorg(depth: number): Promise<void>;
   /** Forgets every transaction that waits for a block. */
   emptyPool(): Promise<void>;
-  /** The base fee of all blocks from now on; undefined: as the blocks' load has it. */
-  setBaseFee(wei: bigint | undefined): void;
+  /** Has every block cost so much, until it is told otherwise; the node drops what offers less. */
+  setBaseFee(wei?: bigint): void;
+  /** Whether blocks have room for a transaction; without, it goes on waiting in the pool. */
+  setRoom(isThere: boolean): void;
   /** Resolves when so many more blocks are there. */
   pass(blocks: number): Promise<void>;
   /** Transactions of a wallet in blocks that no reorganisation reaches, in the order of their nonces. */
@@ -45,18 +51,29 @@ export async function takeOverChain({ rpcUrl, depth }: { rpcUrl: string; depth: 
   const bySender = new Map<Address, { hash: Hex; nonce: number; to: Address; valueWei: bigint; data: Hex }[]>();
   let nextBlock = await node.getBlockNumber();
   let blockMs = fastestBlockMs;
-  let baseFeeWei: bigint | undefined;
+  let baseFeeWei = usualBaseFeeWei;
+  let hasRoom = true;
   let reading: Promise<void> = Promise.resolve();
   let stopped = false;
 
   await node.setAutomine(false);
   const mining = (async () => {
     while (!stopped) {
-      if (baseFeeWei !== undefined) await node.setNextBlockBaseFeePerGas({ baseFeePerGas: baseFeeWei });
-      await node.mine({ blocks: 1 });
+      await node.setNextBlockBaseFeePerGas({ baseFeePerGas: baseFeeWei });
+      if (hasRoom) await node.mine({ blocks: 1 });
+      else await mineEmpty();
       await delay(blockMs);
     }
   })();
+
+  /** Three calls of one request, so that hardly anybody else meets the small limit. */
+  async function mineEmpty(): Promise<void> {
+    await Promise.all([
+      node.setBlockGasLimit({ gasLimit: tooLittleGas }),
+      node.mine({ blocks: 1 }),
+      node.setBlockGasLimit({ gasLimit: usualGas }),
+    ]);
+  }
 
   async function readUpTo(last: bigint): Promise<void> {
     while (nextBlock <= last) {
@@ -85,8 +102,11 @@ export async function takeOverChain({ rpcUrl, depth }: { rpcUrl: string; depth: 
     async emptyPool() {
       await node.request({ method: 'anvil_dropAllTransactions' as never });
     },
-    setBaseFee(wei) {
+    setBaseFee(wei = usualBaseFeeWei) {
       baseFeeWei = wei;
+    },
+    setRoom(isThere) {
+      hasRoom = isThere;
     },
     async pass(blocks) {
       const until = (await node.getBlockNumber()) + BigInt(blocks);

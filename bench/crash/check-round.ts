@@ -93,7 +93,10 @@ function checkNonces({ id, address }: CrashAgent, { mined, counts }: RoundOutcom
 function checkTransfers(agent: CrashAgent, { stored, mined, usdcAddress }: RoundOutcome): string[] {
   const problems: string[] = [];
   const left = [...mined.get(agent.id)!];
-  const rows = stored.filter((row) => row.agent_id === agent.id);
+  // A nonce that a failed payment has given back is another one's: those that were paid are looked up first.
+  const rows = stored
+    .filter((row) => row.agent_id === agent.id)
+    .toSorted((a, b) => Number(a.status === 'failed') - Number(b.status === 'failed'));
   for (const row of rows) {
     if (row.status === 'pending') problems.push(`${row.id} is still pending (${row.status_detail}).`);
     const index = left.findIndex(

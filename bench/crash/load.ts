@@ -3,7 +3,7 @@ import type { Address } from 'viem';
 import { LOCAL_CHAIN } from '../../dev/anvil.ts';
 import type { CrashAgent } from './agents.ts';
 import type { Answer } from './client.ts';
-import type { PlannedPayment, RoundPlan } from './plan.ts';
+import type { PlannedChange, PlannedPayment, RoundPlan } from './plan.ts';
 import type { CrashWorld } from './world.ts';
 
 /** A payment that was asked for, and what was answered. */
@@ -37,6 +37,11 @@ export function planAsked(plan: RoundPlan, agents: readonly CrashAgent[]): Asked
   });
 }
 
+/** The ids of what has been accepted so far, in the order of the plan. */
+export function acceptedIds(asked: readonly Asked[]): string[] {
+  return [...new Set(asked.flatMap(({ answers }) => answers.map(storedId)).filter((id) => id !== undefined))];
+}
+
 /** Asks for every payment at its instant, as its client would. Resolves when each client is content or has given up. */
 export async function ask(
   world: CrashWorld,
@@ -61,4 +66,31 @@ async function askOne({ client }: CrashWorld, { memo, body, answers, planned }: 
   if (planned.client === 'twice') await Promise.all([insist(), insist()]);
   else await insist();
   if (planned.client === 'repeats') await insist();
+}
+
+/**
+ * Has payments cancelled or sped up, each at its instant. That it is too late for it is an answer as well.
+ * @returns answers that are none, a sentence each
+ */
+export async function change(
+  { client }: CrashWorld,
+  {
+    changes,
+    asked,
+    from,
+    label,
+  }: { changes: readonly PlannedChange[]; asked: readonly Asked[]; from: number; label: string },
+): Promise<string[]> {
+  const problems = await Promise.all(
+    changes.map(async ({ atMs, change: wanted, pick }, index) => {
+      await delay(Math.max(from + atMs - Date.now(), 0));
+      const ids = acceptedIds(asked);
+      if (ids.length === 0) return [];
+      const path = `/transactions/${ids[pick % ids.length]}/${wanted}`;
+      const key = `${label} ${index}`;
+      const { status, body } = await client.insist(() => client.post(path, {}, { key }));
+      return status === 200 || status === 409 ? [] : [`POST ${path}: ${status} ${JSON.stringify(body)}.`];
+    }),
+  );
+  return problems.flat();
 }

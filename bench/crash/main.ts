@@ -137,7 +137,13 @@ function printRound({ round, problems, stored, ms }: RoundResult, { replay }: { 
   const { number, plan } = round;
   const count = (status: string) => stored.filter((row) => row.status === status).length;
   const faults = plan.faults.map((fault) => `${describeFault(fault)} @${fault.atMs}`).join(', ');
-  const load = `${count('confirmed')} confirmed, ${count('failed')} failed of ${plan.payments.length}`;
+  const codes = stored
+    .flatMap(({ failure_code }) => failure_code ?? [])
+    .reduce((sum, code) => addCounts(sum, { [code]: 1 }), {});
+  const load = [
+    `${count('confirmed')} of ${plan.payments.length} confirmed`,
+    ...(listCounts(codes) ? [listCounts(codes)] : []),
+  ].join(', ');
   print(
     `${problems.length > 0 ? '✗' : '✓'} round ${number}, seed ${plan.seed}: ${load}; ${faults}; ${(ms / 1000).toFixed(1)} s`,
   );
@@ -146,14 +152,16 @@ function printRound({ round, problems, stored, ms }: RoundResult, { replay }: { 
 }
 
 function printSum({ rounds, payments, faults, kills, strikes, seconds, recoveryMs }: Entry): void {
-  const list = (counts: object) =>
-    Object.entries(counts)
-      .map(([name, count]) => `${name} ${count}`)
-      .join(', ');
   print(`${rounds} rounds, ${payments} payments, ${faults} rounds with faults, in ${seconds} s.`);
-  print(`Killed: ${list(kills)}. Struck: ${list(strikes)}.`);
+  print(`Killed: ${listCounts(kills) || 'nobody'}. Struck: ${listCounts(strikes)}.`);
   print('From a kill on:');
   for (const line of describeRecovery(recoveryMs)) print(`  ${line}`);
+}
+
+function listCounts(counts: object): string {
+  return Object.entries(counts)
+    .map(([name, count]) => `${name} ${count}`)
+    .join(', ');
 }
 
 function wholeNumber(option: string, value: string): number {

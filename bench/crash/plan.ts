@@ -38,6 +38,13 @@ export interface PlannedPayment {
   readonly client: 'once' | 'insists' | 'repeats' | 'twice';
 }
 
+/** What somebody wants of a payment that was asked for: of those accepted so far the one at this place, modulo. */
+export interface PlannedChange {
+  readonly atMs: number;
+  readonly change: 'cancel' | 'speed-up';
+  readonly pick: number;
+}
+
 /** What goes wrong, and for how long where it is not over at once. */
 export type FaultAct =
   | { readonly kind: 'kill'; readonly part: PartName }
@@ -52,7 +59,9 @@ export type FaultAct =
   | { readonly kind: 'reorg'; readonly depth: number }
   /** The node forgets the transactions that wait for a block. */
   | { readonly kind: 'forget' }
-  /** Blocks cost more than what was offered. */
+  /** Blocks have no room: what was sent goes on waiting. */
+  | { readonly kind: 'full'; readonly forMs: number }
+  /** Blocks cost more than what was offered: it is dropped. */
   | { readonly kind: 'fees'; readonly baseFeeGwei: number; readonly forMs: number }
   /** An operator terminates the workflow of a payment: of those accepted so far the one at this place, modulo. */
   | { readonly kind: 'terminate'; readonly pick: number };
@@ -72,6 +81,7 @@ export interface RoundPlan {
   /** Policies of each agent. */
   readonly agents: readonly (readonly PlannedPolicy[])[];
   readonly payments: readonly PlannedPayment[];
+  readonly changes: readonly PlannedChange[];
   readonly faults: readonly PlannedFault[];
 }
 
@@ -87,7 +97,7 @@ const killable: readonly (readonly [PartName, number])[] = [
 ];
 
 /** How often each kind of fault is chosen. */
-const faultWeights = { kill: 7, rpc: 4, reorg: 3, freeze: 2, terminate: 2, fees: 2, forget: 1 } as const;
+const faultWeights = { kill: 7, rpc: 4, reorg: 3, freeze: 2, terminate: 2, full: 2, fees: 1, forget: 1 } as const;
 /** What `--only` may name: kinds of faults, and parts to be killed. */
 export const faultNames: readonly string[] = [...Object.keys(faultWeights), ...killable.map(([part]) => part)];
 
@@ -106,9 +116,15 @@ export function planRound(seed: number, { only = [] }: { only?: readonly string[
     ...planFault(random, only),
     atMs: random.int(0, strikesMs),
   }));
+  const changes = Array.from({ length: random.int(0, 4) }, () => ({
+    atMs: random.int(200, strikesMs),
+    change: random.pick(['cancel', 'speed-up'] as const),
+    pick: random.int(0, mostPayments),
+  }));
   return {
     seed,
     blockMs: random.int(100, 500),
+    changes: changes.toSorted((a, b) => a.atMs - b.atMs),
     agents,
     payments: payments.toSorted((a, b) => a.atMs - b.atMs),
     faults: faults.toSorted((a, b) => a.atMs - b.atMs),
@@ -173,6 +189,8 @@ function planFault(random: Random, only: readonly string[]): FaultAct {
       return { kind: 'terminate', pick: random.int(0, mostPayments) };
     case 'forget':
       return { kind: 'forget' };
+    case 'full':
+      return { kind: 'full', forMs: random.int(500, 3_000) };
     case 'fees':
       return { kind: 'fees', baseFeeGwei: random.int(2, 20), forMs: random.int(300, 3_000) };
     case 'rpc':
@@ -213,6 +231,8 @@ export function describeFault(fault: FaultAct): string {
     case 'terminate':
     case 'forget':
       return fault.kind;
+    case 'full':
+      return `full ${fault.forMs} ms`;
     case 'fees':
       return `fees ${fault.baseFeeGwei} gwei ${fault.forMs} ms`;
     case 'rpc':

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { CrashAgent } from './agents.ts';
 import { checkBooks } from './check-books.ts';
 import { checkRound } from './check-round.ts';
-import { type Asked, ask, planAsked } from './load.ts';
+import { type Asked, ask, change, planAsked } from './load.ts';
 import { maxReorgDepth, type RoundPlan, strikesMs } from './plan.ts';
 import { readStored, type StoredPayment } from './stored.ts';
 import { type Kill, strike } from './strike.ts';
@@ -34,8 +34,8 @@ export interface RoundResult {
 interface Struck {
   readonly round: Round;
   readonly asked: readonly Asked[];
-  /** Set once every client has its answer. */
-  readonly answered: Promise<void>;
+  /** Fulfilled once every client has its answer, with what was wrong with answers. */
+  readonly answered: Promise<readonly string[]>;
   readonly kills: readonly Kill[];
   readonly from: number;
 }
@@ -46,7 +46,11 @@ export async function strikeRound(world: CrashWorld, round: Round): Promise<Stru
   const asked = planAsked(plan, agents);
   const from = Date.now();
   world.chain.setBlockTime(plan.blockMs);
-  const answered = ask(world, { asked, from });
+  const label = `change ${agents[0]!.id}`;
+  const answered = Promise.all([
+    ask(world, { asked, from }),
+    change(world, { changes: plan.changes, asked, from, label }),
+  ]).then(([, wrong]) => wrong);
   answered.catch(() => {});
   const [kills] = await Promise.all([strike(world, { faults: plan.faults, asked, from }), delay(strikesMs)]);
   return { round, asked, answered, kills, from };
@@ -61,7 +65,7 @@ export async function finishRound(world: CrashWorld, struck: Struck): Promise<Ro
   let counts: ReadonlyMap<string, number> = new Map();
   let ms = 0;
   try {
-    await answered.catch((error: Error) => problems.push(`A client had no answer: ${error.message}`));
+    problems.push(...(await answered.catch((error: Error) => [`A client had no answer: ${error.message}`])));
     const isSettled = await untilSettled(world, agents);
     ms = Date.now() - from;
     if (!isSettled) problems.push(`Payments are pending ${settleWithinMs / 1000} s after the last fault.`);

@@ -3,7 +3,7 @@ import { parseGwei } from 'viem';
 import { isAlive } from '../../dev/signals.ts';
 import type { PartName } from '../../test/support/own-stack.ts';
 import type { RpcFaults } from '../../test/support/rpc-proxy.ts';
-import { type Asked, storedId } from './load.ts';
+import { type Asked, acceptedIds } from './load.ts';
 import type { PlannedFault, RpcTrouble } from './plan.ts';
 import { createRandom } from './random.ts';
 import type { CrashWorld } from './world.ts';
@@ -38,10 +38,14 @@ export async function strike(
           return world.chain.reorg(fault.depth);
         case 'forget':
           return world.chain.emptyPool();
+        case 'full':
+          world.chain.setRoom(false);
+          await delay(fault.forMs);
+          return world.chain.setRoom(true);
         case 'fees':
           world.chain.setBaseFee(parseGwei(String(fault.baseFeeGwei)));
           await delay(fault.forMs);
-          return world.chain.setBaseFee(undefined);
+          return world.chain.setBaseFee();
         case 'terminate':
           return terminate(world, { asked, pick: fault.pick });
         case 'rpc': {
@@ -70,7 +74,7 @@ async function terminate(
   { temporal }: CrashWorld,
   { asked, pick }: { asked: readonly Asked[]; pick: number },
 ): Promise<void> {
-  const ids = asked.flatMap(({ answers }) => answers.map(storedId)).filter((id) => id !== undefined);
+  const ids = acceptedIds(asked);
   if (ids.length === 0) return;
   const handle = temporal.workflow.getHandle(ids[pick % ids.length]!);
   await temporal.withDeadline(Date.now() + 2_000, () => handle.terminate('by an operator')).catch(() => {});

@@ -11,6 +11,9 @@ import { type CrashChain, takeOverChain } from './chain.ts';
 import { type CrashClient, createCrashClient } from './client.ts';
 import { confirmations, endpointCount, maxReorgDepth } from './plan.ts';
 
+/** So few that full blocks last longer. */
+const speedUpAfterBlocks = 4;
+
 /** Everything that a run needs, brought up once. */
 export interface CrashWorld {
   readonly stack: OwnStack;
@@ -34,6 +37,7 @@ export async function startCrashWorld(): Promise<CrashWorld> {
     workers: 2,
     env: {
       PURSER_CONFIRMATIONS_EIP155_31337: String(confirmations),
+      PURSER_SPEED_UP_AFTER_BLOCKS_EIP155_31337: String(speedUpAfterBlocks),
       PURSER_WORKFLOW_BUNDLE: bundleFile,
     },
     async endpoints(target) {
