@@ -14,7 +14,7 @@ export interface Answer {
   readonly replayed: boolean;
 }
 
-/** A client of the service, as an agent's program is one; it knows that answers get lost. */
+/** A client of the service, as an agent's program is one; it knows that answers get lost. It asks each api in turn. */
 export interface CrashClient {
   get(path: string): Promise<Answer>;
   /** @throws TypeError, or a TimeoutError, when no answer comes: what was asked for may have been done */
@@ -23,9 +23,11 @@ export interface CrashClient {
   insist(ask: () => Promise<Answer>): Promise<Answer>;
 }
 
-export function createCrashClient({ baseUrl, apiKey }: { baseUrl: string; apiKey: string }): CrashClient {
+export function createCrashClient({ apiUrls, apiKey }: { apiUrls: readonly string[]; apiKey: string }): CrashClient {
+  let calls = 0;
   async function call(method: string, path: string, body?: object, key?: string): Promise<Answer> {
-    const response = await fetch(`${baseUrl}/api/v1${path}`, {
+    calls += 1;
+    const response = await fetch(`${apiUrls[calls % apiUrls.length]}/api/v1${path}`, {
       method,
       headers: {
         'X-API-Key': apiKey,

@@ -107,6 +107,8 @@ async function play({ seed, plans, inFlight, keepsGoing, replay }: Play): Promis
   }
   if (isFaulty) print(`The logs are in ${world.stack.logDir}.`);
   printSum(sum);
+  const alone = world.stack.deaths.filter(({ how }) => how !== 'SIGKILL').map(({ part, how }) => `${part} (${how})`);
+  if (alone.length > 0) print(`Ended by themselves: ${alone.join(', ')}.`);
   if (readProduct().product !== before.product)
     print('The sources changed meanwhile: nothing is added to the results.');
   else if (sum.rounds > 0) {

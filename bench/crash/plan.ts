@@ -86,7 +86,8 @@ export interface RoundPlan {
 }
 
 const killable: readonly (readonly [PartName, number])[] = [
-  ['api', 3],
+  ['api', 2],
+  ['api-2', 1],
   ['worker', 2],
   ['worker-2', 2],
   ['signer-1', 1],

@@ -15,6 +15,7 @@ const parts: readonly PartName[] = [
   'signer-2',
   'signer-3',
   'api',
+  'api-2',
   'worker',
   'worker-2',
 ];

@@ -26,7 +26,7 @@ export interface CrashWorld {
   stop(o?: { keepFiles?: boolean }): Promise<void>;
 }
 
-/** One stack with two workers, whose only way to the chain are endpoints that can be made to fail. */
+/** One stack with two workers and two apis, whose only way to the chain are endpoints that can be made to fail. */
 export async function startCrashWorld(): Promise<CrashWorld> {
   const dir = mkdtempSync(join(tmpdir(), 'purser-crash-'));
   // A worker that makes its bundle by itself comes back two seconds later.
@@ -35,6 +35,7 @@ export async function startCrashWorld(): Promise<CrashWorld> {
   let proxies: RpcProxy[] = [];
   const stack = await startOwnStack({
     workers: 2,
+    apis: 2,
     env: {
       PURSER_CONFIRMATIONS_EIP155_31337: String(confirmations),
       PURSER_SPEED_UP_AFTER_BLOCKS_EIP155_31337: String(speedUpAfterBlocks),

@@ -56,6 +56,8 @@ export interface OwnStack {
   pid(name: PartName): number;
   /** Number of times that the part had to be started again. */
   restarts(name: PartName): number;
+  /** Every end of a part that nobody had halted: by a kill, or by itself. */
+  readonly deaths: readonly { readonly part: PartName; readonly how: string }[];
   /** Ends it for good, until `start`. */
   halt(name: PartName): Promise<void>;
   start(name: PartName): Promise<void>;
@@ -176,6 +178,7 @@ export async function startOwnStack({
     token: async (email) => (await issuer.issueToken({ email })).token,
     pid: (name) => parts.current(name).pid,
     restarts: parts.restarts,
+    deaths: parts.deaths,
     halt: parts.halt,
     start: parts.start,
     async stop({ keepFiles = false } = {}) {
@@ -198,6 +201,7 @@ function createParts(planFile: string) {
     restarts: number;
   }
   const parts = new Map<PartName, Part>();
+  const deaths: { part: PartName; how: string }[] = [];
   let stopping = false;
 
   const tellPlan = (name: PartName, pid: number) => {
@@ -205,8 +209,9 @@ function createParts(planFile: string) {
     if (plan.victim === name) writePlan(planFile, { ...plan, pid });
   };
   const keep = (name: PartName, part: Part) => {
-    void part.current.exited.then(async () => {
+    void part.current.exited.then(async (how) => {
       if (stopping || part.halted) return;
+      deaths.push({ part: name, how });
       part.restarts += 1;
       part.current = await part.start();
       tellPlan(name, part.current.pid);
@@ -214,6 +219,7 @@ function createParts(planFile: string) {
     });
   };
   return {
+    deaths,
     current: (name: PartName) => parts.get(name)!.current,
     restarts: (name: PartName) => parts.get(name)!.restarts,
     async add(name: PartName, start: () => Promise<Runnable>) {
