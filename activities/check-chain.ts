@@ -93,7 +93,7 @@ async function noteInclusions(
   );
   // The watcher may be faster than this call: an attempt that it has made final is not counted twice.
   if (due.some((each) => each.final_at)) return { state: 'final' };
-  const { settled } = await recordFinality({ db, adapter }, { headNumber, due, knownHashes: new Map() });
+  const { settled } = await recordFinality({ db, adapter }, { headNumber, due });
   return { state: settled.length > 0 ? 'final' : 'included' };
 }
 

@@ -36,6 +36,11 @@ export function createEvmAdapter({
 }): ChainAdapter {
   const parameters = evmParameters[chain.id];
   if (!parameters) throw new Error(`Chain ${chain.id} has no parameters.`);
+  if (urls.length === 2 && chain.network === 'mainnet')
+    logger?.warn(
+      { chain: chain.id },
+      'with two endpoints both must agree before a payment is final: name three or more',
+    );
   const ceilingWei = maxFeePerGasCeilingWei ?? parameters.maxFeePerGasCeilingWei;
   const client = createEvmClient({ urls, chainId: evmChainId(chain.id), logger });
   return {

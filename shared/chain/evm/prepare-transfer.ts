@@ -1,12 +1,11 @@
-import type { Address } from 'viem';
 import { formatAmount } from '../../domain/money.ts';
 import type { PrepareFailure, PrepareResult, Transfer } from '../adapter.ts';
 import type { Chain, Token } from '../registry.ts';
+import { minedTransactions, newestNumber } from './agreement.ts';
 import { nativeBalanceAt, tokenBalanceAt } from './balance.ts';
 import type { EvmClient } from './client.ts';
 import { feeMarket } from './fee-market.ts';
 import { chooseFees } from './fees.ts';
-import { ask } from './rpc.ts';
 import { paymentCall, simulateCall, simulateGas } from './simulate.ts';
 
 /** A transfer that does nothing else costs exactly this. Source: yellow paper, G_transaction. */
@@ -38,9 +37,9 @@ export async function prepareTransfer(
 ): Promise<PrepareResult> {
   const native = chain.tokens[0]!;
   const call = paymentCall({ from, to, asset: token.asset, amountMinor });
-  const block = await ask(client.request({ method: 'eth_blockNumber' }));
+  const block = await newestNumber(client);
   const [minedCount, nativeBalance, market, holding, returned, gas] = await Promise.all([
-    ask(client.request({ method: 'eth_getTransactionCount', params: [from as Address, 'latest'] })),
+    minedTransactions(client, { owner: from }),
     nativeBalanceAt(client, { owner: from, block }),
     feeMarket(client),
     token.asset === 'native' ? undefined : tokenBalanceAt(client, { asset: token.asset, owner: from, block }),
@@ -63,7 +62,7 @@ export async function prepareTransfer(
     return { ...tooLittleForFee({ native, balanceWei: nativeBalance, spentWei, maxFeeWei }), atBlock: Number(block) };
   return {
     outcome: 'ready',
-    minedCount: Number(minedCount),
+    minedCount,
     gas: gasLimit.toString(),
     maxFeePerGasWei: fees.maxFeePerGasWei.toString(),
     maxPriorityFeePerGasWei: fees.maxPriorityFeePerGasWei.toString(),
