@@ -4,13 +4,18 @@ import { fileURLToPath } from 'node:url';
 import { runner } from 'node-pg-migrate';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { createSettle } from '../../activities/settle.ts';
 import { decideApprovals } from '../../api/operations/decide-approval.ts';
 import { listApprovals } from '../../shared/db/approvals.ts';
+import { findAttempts, noteWaiting } from '../../shared/db/attempts.ts';
 import { migrate } from '../../shared/db/migrate.ts';
 import { findMismatches } from '../../shared/db/mismatches.ts';
-import { createPool, type Pool } from '../../shared/db/pool.ts';
+import { createPool, inTransaction, type Pool } from '../../shared/db/pool.ts';
+import { findSlot, wishForDueSpeed } from '../../shared/db/slots.ts';
+import { getTransaction } from '../../shared/db/transactions.ts';
 import { readUsage } from '../../shared/db/usage.ts';
 import { newId } from '../../shared/ids.ts';
+import { cancelPayment } from '../../shared/replace-payment.ts';
 import { insertTestAgent, insertTestPayment, type TestAgent } from '../support/rows.ts';
 
 const dir = fileURLToPath(new URL('../../shared/db/migrations', import.meta.url));
@@ -143,7 +148,7 @@ describe('F50 an installation of the second version', () => {
        values ($1, $2, $3, $4, $5, '0', 1, '{a@example.com}', now() + interval '1 hour')`,
       [newId('apr'), agent.accountId, agent.agentId, waiting, newId('pol')],
     );
-    expect(await migrate({ databaseUrl: urlOf(ownerUrl, name) })).toEqual(['0003_approvals']);
+    expect(await migrate({ databaseUrl: urlOf(ownerUrl, name) })).toContain('0003_approvals');
   });
   afterAll(async () => {
     await pool?.end();
@@ -164,5 +169,58 @@ describe('F50 an installation of the second version', () => {
       { answers: [{ ...answer, approvalId: approval!.id }], door: { via: 'bearer' } },
     );
     expect(result).toMatchObject({ approvals: [{ status: 'approved' }] });
+  });
+});
+
+/** What the third version has sent is watched, sped up and cancelled in this one. */
+describe('F50 an installation of the third version', () => {
+  const name = `upgrade_${randomBytes(8).toString('hex')}`;
+  let pool: Pool;
+  let sent: string;
+  let signing: string;
+
+  beforeAll(async () => {
+    const { ownerUrl, appUrl } = inject('stack');
+    await createOldDatabase({ name, migrations: 3 });
+    pool = createPool({ url: urlOf(appUrl, name), application: 'test' });
+    const agent = await insertTestAgent(pool);
+    sent = await insertTestPayment(pool, agent);
+    signing = await insertTestPayment(pool, agent);
+    const transaction = { gas: '60000', maxFeePerGasWei: '2000000000', maxPriorityFeePerGasWei: '1' };
+    for (const [nonce, id] of [sent, signing].entries())
+      await pool.query(
+        `insert into slots (wallet_id, chain, nonce, transaction_id, payload) values ($1, 'eip155:31337', $2, $3, $4)`,
+        [agent.walletId, nonce, id, JSON.stringify({ kind: 'evm-transaction', transaction })],
+      );
+    await pool.query(
+      `insert into attempts (chain, hash, transaction_id, raw, sent_at) values ('eip155:31337', '0xabc', $1, '0x', now())`,
+      [sent],
+    );
+    expect(await migrate({ databaseUrl: urlOf(ownerUrl, name) })).toEqual(['0004_never-twice']);
+  });
+  afterAll(async () => {
+    await pool?.end();
+    await asSuperuser(`drop database if exists ${name} with (force)`);
+  });
+
+  it('takes what was sent for the payment itself, and replaces nothing that nobody wants replaced', async () => {
+    expect(await findAttempts(pool, { transactionId: sent })).toMatchObject([{ purpose: 'payment', version: 1 }]);
+    expect(await findSlot(pool, { transactionId: sent })).toMatchObject({
+      purpose: 'payment',
+      version: 1,
+      wanted: null,
+    });
+    expect(await createSettle({ pool })(sent)).toEqual({ state: 'open' });
+    expect(await createSettle({ pool })(signing)).toEqual({ state: 'open' });
+  });
+
+  it('has it offer more, and cancels it on demand', async () => {
+    const chain = 'eip155:31337';
+    await noteWaiting(pool, { chain, headNumber: 10 });
+    expect(await wishForDueSpeed(pool, { chain, headNumber: 20, afterBlocks: 10 })).toEqual([sent]);
+    const row = (await getTransaction(pool, { id: sent }))!;
+    expect(await inTransaction(pool, (db) => cancelPayment(db, row))).toBeUndefined();
+    expect(await findSlot(pool, { transactionId: sent })).toMatchObject({ wanted: 'cancel', end_code: 'cancelled' });
+    expect(await createSettle({ pool })(sent)).toEqual({ state: 'open', replace: true });
   });
 });

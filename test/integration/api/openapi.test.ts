@@ -61,7 +61,9 @@ describe('the OpenAPI document', () => {
       '/api/v1/transactions/simulate',
       '/api/v1/transactions/{id}',
       '/api/v1/transactions/{id}/approve',
+      '/api/v1/transactions/{id}/cancel',
       '/api/v1/transactions/{id}/reject',
+      '/api/v1/transactions/{id}/speed-up',
     ]);
   });
 
