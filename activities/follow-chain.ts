@@ -201,13 +201,9 @@ export function createFollower({ db, adapter, wake, logger }: FollowerDependenci
   async function finalise(head: Block): Promise<void> {
     const toBlock = head.number - confirmations + 1;
     const due = await listIncludedAttempts(db, { chain, fromBlock: 0, toBlock, limit: finalBatch });
-    const { settled, orphaned, moved, undecided } = await recordFinality(
-      { db, adapter },
-      { headNumber: head.number, due },
-    );
+    const { settled, orphaned, undecided } = await recordFinality({ db, adapter }, { headNumber: head.number, due });
     for (const id of settled) wake(id);
     await undo(orphaned);
-    await recordInclusion({ db, adapter }, { headNumber: head.number, inclusions: moved });
     report(undecided);
   }
 

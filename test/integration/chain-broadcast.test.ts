@@ -143,13 +143,39 @@ describe('broadcast and checking the chain', () => {
     const deps = { db: world.pool, adapter };
     const [inclusion] = await adapter.inclusions({ hashes: [hash] });
     const headNumber = inclusion!.blockNumber;
-    const stale = { ...inclusion!, blockHash: `0x${'11'.repeat(32)}` };
-    await recordInclusion(deps, { headNumber, inclusions: [stale] });
+    await recordInclusion(deps, { headNumber, inclusions: [inclusion!] });
+    await world.node.request({ method: 'anvil_reorg' as never, params: [1, []] as never });
     const due = await world.attempts(id);
     const result = await recordFinality(deps, { headNumber, due });
     expect(result).toMatchObject({ settled: [], orphaned: [{ hash }] });
     expect(await world.attempts(id)).toMatchObject([{ final_at: null }]);
+    expect(await activities().checkChain(id)).toEqual({ state: 'waiting' });
+    await mine();
     expect(await activities().checkChain(id)).toEqual({ state: 'final' });
+  });
+
+  it('corrects what was noted wrongly before it makes anything final (F47)', async () => {
+    const { id, raw, hash } = await signed();
+    await activities().broadcast({ transactionId: id, raw, hash });
+    await mine();
+    const adapter = world.adapter();
+    const deps = { db: world.pool, adapter };
+    const [inclusion] = await adapter.inclusions({ hashes: [hash] });
+    const { blockNumber: headNumber, blockHash, feeMinor } = inclusion!;
+    const stale = {
+      hash,
+      blockNumber: headNumber - 1,
+      blockHash: `0x${'11'.repeat(32)}`,
+      succeeded: false,
+      feeMinor: 1n,
+    };
+    await recordInclusion(deps, { headNumber, inclusions: [stale] });
+    const result = await recordFinality(deps, { headNumber, due: await world.attempts(id) });
+    expect(result).toMatchObject({ settled: [id], orphaned: [] });
+    const facts = { block_number: String(headNumber), block_hash: blockHash, succeeded: true };
+    expect(await world.attempts(id)).toMatchObject([
+      { ...facts, fee_minor: String(feeMinor), final_at: expect.any(Date) },
+    ]);
   });
 
   it('waits for fee money that is missing, and goes on once it is there (F12)', async () => {
@@ -173,9 +199,9 @@ describe('broadcast and checking the chain', () => {
   it('says for good and in words that bytes are refused (F12)', async () => {
     const payment = await signed();
     const wrong = await again(payment, { chainId: 1 });
-    expect(
-      await activities().broadcast({ transactionId: payment.id, raw: wrong.raw, hash: wrong.hash }),
-    ).toEqual({ outcome: 'refused' });
+    expect(await activities().broadcast({ transactionId: payment.id, raw: wrong.raw, hash: wrong.hash })).toEqual({
+      outcome: 'refused',
+    });
     expect((await world.transaction(payment.id)).notice).toMatch(/^The chain refuses the transaction: .*chain id/i);
   });
 });

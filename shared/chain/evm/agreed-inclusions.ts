@@ -8,24 +8,48 @@ import { readReceipt } from './inclusions.ts';
 /** What an endpoint says about a transaction: its receipt, or that it is in no block. */
 type Vote = Inclusion | 'absent';
 
+/** A transaction and the number of the block in which it was seen. */
+interface Placed {
+  readonly hash: string;
+  readonly blockNumber: number;
+}
+
 /**
  * What more than half of all configured endpoints say about these transactions. One batched question an endpoint: the
  * receipts, and the blocks in which they were seen. A receipt counts only if the endpoint has its block at that number,
  * for some keep receipts of blocks that are gone.
- * @param placed hashes, each with the number of the block in which it was seen
  * @throws RpcUnavailable
  */
 export async function agreedInclusions(
   client: EvmClient,
-  { placed }: { placed: readonly { readonly hash: string; readonly blockNumber: number }[] },
+  { placed }: { placed: readonly Placed[] },
 ): Promise<AgreedInclusion[]> {
+  const found = await askOnce(client, placed);
+  const moved = found.flatMap((each, index) =>
+    each.outcome === 'included' && each.inclusion.blockNumber !== placed[index]!.blockNumber
+      ? [{ hash: each.hash, blockNumber: each.inclusion.blockNumber }]
+      : [],
+  );
+  if (moved.length === 0) return found;
+  // In other blocks than expected: whether those are part of the chain has not been asked yet.
+  const again = await askOnce(client, moved);
+  return found.map((each): AgreedInclusion => {
+    const place = moved.findIndex(({ hash }) => hash === each.hash);
+    if (place < 0) return each;
+    const settled = again[place]!;
+    const isThere = settled.outcome === 'included' && settled.inclusion.blockNumber === moved[place]!.blockNumber;
+    return isThere ? settled : { hash: each.hash, outcome: 'undecided' };
+  });
+}
+
+async function askOnce(client: EvmClient, placed: readonly Placed[]): Promise<AgreedInclusion[]> {
   if (placed.length === 0) return [];
   const numbers = [...new Set(placed.map((each) => each.blockNumber))];
   const heard = await hearAll(client, [
     ...placed.map(({ hash }) => ({ method: 'eth_getTransactionReceipt', params: [hash] })),
     ...numbers.map((number) => ({ method: 'eth_getBlockByNumber', params: [numberToHex(number), false] })),
   ]);
-  return placed.map(({ hash, blockNumber }, index) => {
+  return placed.map(({ hash, blockNumber }, index): AgreedInclusion => {
     const place = placed.length + numbers.indexOf(blockNumber);
     const votes = heard.flatMap((each) => vote(each, { hash, blockNumber, index, place }) ?? []);
     const most = mostNamed(votes, keyOf);
@@ -43,7 +67,7 @@ function vote(
   if (receipt === undefined) return undefined;
   if (!receipt?.blockHash) return isElsewhere(block, hash) ? 'absent' : undefined;
   const inclusion = readReceipt(receipt);
-  // In another block than expected: that block was not asked for, and the caller asks about it next time.
+  // In another block than expected: that one was not asked for yet.
   if (inclusion.blockNumber !== blockNumber) return inclusion;
   return block?.hash === inclusion.blockHash ? inclusion : undefined;
 }

@@ -1,4 +1,4 @@
-import type { Address, Hex } from 'viem';
+import { type Address, type Hex, numberToHex } from 'viem';
 import { RpcUnavailable } from '../errors.ts';
 import type { EvmClient } from './client.ts';
 import type { Endpoint, RpcCall } from './endpoint.ts';
@@ -54,19 +54,24 @@ export function mostNamed<T>(
 }
 
 /**
+ * Number of the newest block that more than half of the endpoints that answered have reached. Those behind it are asked
+ * last from then on.
+ * @throws RpcUnavailable
+ */
+export async function newestNumber(client: EvmClient): Promise<Hex> {
+  const heard = await hearAll(client, [{ method: 'eth_blockNumber' }]);
+  const heights = heard.map(({ answers }) => Number(answers[0]));
+  const newest = reachedByMost(heights);
+  client.endpoints.noteAgreeing(new Set(heard.filter((_, i) => heights[i]! >= newest).map((each) => each.endpoint)));
+  return numberToHex(newest);
+}
+
+/**
  * How many transactions of an address are mined, as far as more than half of the endpoints that answered have seen: one
  * that lags, or that lies, neither lowers nor raises it.
  * @throws RpcUnavailable
  */
 export async function minedTransactions(client: EvmClient, { owner }: { owner: string }): Promise<number> {
-  const heard = await hearAll(client, [
-    { method: 'eth_getTransactionCount', params: [owner as Address, 'latest'] },
-    { method: 'eth_blockNumber' },
-  ]);
-  const heights = heard.map(({ answers }) => Number((answers[1] as Hex | undefined) ?? 0));
-  const height = reachedByMost(heights);
-  client.endpoints.noteAgreeing(new Set(heard.filter((_, i) => heights[i]! >= height).map((each) => each.endpoint)));
-  const counts = heard.flatMap(({ answers }) => (typeof answers[0] === 'string' ? [Number(answers[0])] : []));
-  if (counts.length === 0) throw new RpcUnavailable('No endpoint of the chain said how many transactions are mined.');
-  return reachedByMost(counts);
+  const heard = await hearAll(client, [{ method: 'eth_getTransactionCount', params: [owner as Address, 'latest'] }]);
+  return reachedByMost(heard.map(({ answers }) => Number(answers[0])));
 }

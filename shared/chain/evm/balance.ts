@@ -1,6 +1,7 @@
 import type { Address, Hex } from 'viem';
 import type { TokenBalance } from '../adapter.ts';
 import type { Token } from '../registry.ts';
+import { newestNumber } from './agreement.ts';
 import type { EvmClient } from './client.ts';
 import { ask } from './rpc.ts';
 import { type Simulated, simulateCall } from './simulate.ts';
@@ -35,7 +36,7 @@ export async function balances(
   client: EvmClient,
   { owner, tokens }: { owner: string; tokens: readonly Token[] },
 ): Promise<{ atBlock: number; data: TokenBalance[] }> {
-  const block = await ask(client.request({ method: 'eth_blockNumber' }));
+  const block = await newestNumber(client);
   const data = await Promise.all(
     tokens.map(async (token): Promise<TokenBalance> => {
       if (token.asset === 'native') return { token, amountMinor: await nativeBalanceAt(client, { owner, block }) };

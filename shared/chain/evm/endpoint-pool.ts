@@ -12,6 +12,12 @@ export interface Testimony {
   readonly answers: readonly PromiseSettledResult<unknown>[];
 }
 
+interface Question {
+  readonly calls: readonly RpcCall[];
+  readonly isEnough: (testimony: Testimony) => boolean;
+  readonly deadlineMs: number;
+}
+
 /** All endpoints of one chain. */
 export interface EndpointPool {
   /** How many are configured, whatever their state. */
@@ -56,7 +62,7 @@ export function createEndpointPool({
     size: endpoints.length,
     request: (call) => raceEndpoints({ ...inOrder(), call, timeoutMs: endpointTimeoutMs }),
     askAll: ({ calls, isEnough = () => false, evenSlow = false }) =>
-      hear({ asked: witnesses({ evenSlow }), calls, isEnough }),
+      hear(witnesses({ evenSlow }), { calls, isEnough, deadlineMs: performance.now() + endpointTimeoutMs }),
     noteAgreeing(agreeing) {
       differing = new Set(endpoints.filter((each) => !agreeing.has(each)));
     },
@@ -78,35 +84,36 @@ export function createEndpointPool({
     };
   }
 
-  /** With all resting the one that rests least is asked anyway. One that hangs is asked only where it is needed. */
-  function witnesses({ evenSlow }: { evenSlow: boolean }): Endpoint[] {
+  /** One that hangs is asked only where it is needed, and the one that rests least only when no other can answer. */
+  function witnesses({ evenSlow }: { evenSlow: boolean }): { asked: Endpoint[]; spare: Endpoint[] } {
     const { ready, resting } = inOrder();
-    if (ready.length === 0) return resting.slice(0, 1);
     const prompt = ready.filter((each) => !each.isSlow());
-    return prompt.length > endpoints.length / 2 && !evenSlow ? prompt : ready;
+    const asked = prompt.length > endpoints.length / 2 && !evenSlow ? prompt : ready;
+    return { asked, spare: resting.slice(0, 1) };
   }
 
-  function hear({
-    asked,
-    calls,
-    isEnough,
-  }: {
-    asked: readonly Endpoint[];
-    calls: readonly RpcCall[];
-    isEnough: (testimony: Testimony) => boolean;
-  }): Promise<Testimony[]> {
+  async function hear(
+    { asked, spare }: { asked: readonly Endpoint[]; spare: readonly Endpoint[] },
+    question: Question,
+  ): Promise<Testimony[]> {
+    const heard = await hearThem(asked, question);
+    return heard.some(answered) || spare.length === 0 ? heard : [...heard, ...(await hearThem(spare, question))];
+  }
+
+  function hearThem(asked: readonly Endpoint[], { calls, isEnough, deadlineMs }: Question): Promise<Testimony[]> {
     const heard: Testimony[] = [];
     return new Promise((resolve) => {
       let [pending, grace]: [number, NodeJS.Timeout | undefined] = [asked.length, undefined];
-      const limit = setTimeout(end, endpointTimeoutMs);
+      const limit = setTimeout(end, deadlineMs - performance.now());
+      if (pending === 0) end();
       for (const endpoint of asked)
         Promise.allSettled(calls.map((call) => endpoint.ask(call))).then((answers) => {
           heard.push({ endpoint, answers });
           pending -= 1;
-          const isHeard = heard.filter((each) => answered(each)).length > endpoints.length / 2;
-          if (pending === 0 || isEnough(heard.at(-1)!)) end();
+          const isMost = heard.filter(answered).length > endpoints.length / 2;
+          if (pending === 0 || isEnough({ endpoint, answers })) end();
           // Most have answered: whoever takes longer than usual now is not waited for.
-          else if (isHeard) grace ??= setTimeout(end, Math.max(...asked.map((each) => each.patienceMs())));
+          else if (isMost) grace ??= setTimeout(end, Math.max(...asked.map((each) => each.patienceMs())));
         });
       function end(): void {
         clearTimeout(limit);

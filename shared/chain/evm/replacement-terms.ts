@@ -1,15 +1,15 @@
 import type { ReplacementTerms } from '../adapter.ts';
+import { newestNumber } from './agreement.ts';
 import { nativeBalanceAt } from './balance.ts';
 import type { EvmClient } from './client.ts';
 import { feeMarket } from './fee-market.ts';
-import { ask } from './rpc.ts';
 
 /** Fees and the coins to pay them with, as they are now. @throws RpcUnavailable */
 export async function replacementTerms(
   client: EvmClient,
   { owner, ceilingWei }: { owner: string; ceilingWei: bigint },
 ): Promise<ReplacementTerms> {
-  const block = await ask(client.request({ method: 'eth_blockNumber' }));
+  const block = await newestNumber(client);
   const [{ baseFeeWei, tipWei }, balanceWei] = await Promise.all([
     feeMarket(client),
     nativeBalanceAt(client, { owner, block }),
