@@ -11,7 +11,14 @@ const arrows = {
   workflows: ['shared/domain', 'shared/temporal\\.ts$', 'activities'],
   activities: ['shared', signerClient],
   worker: ['workflows', 'activities', 'shared', signerClient],
-  signer: ['shared/domain', 'shared/chain', 'shared/receipt\\.ts$', 'shared/log\\.ts$', 'shared/config\\.ts$'],
+  signer: [
+    'shared/domain',
+    'shared/chain',
+    'shared/receipt\\.ts$',
+    'shared/log\\.ts$',
+    'shared/stop-signal\\.ts$',
+    'shared/config\\.ts$',
+  ],
   shared: [],
 };
 

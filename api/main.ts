@@ -4,6 +4,7 @@ import { createRegistry } from '../shared/chain/registry.ts';
 import { type ApiConfig, apiConfig, ConfigError } from '../shared/config.ts';
 import { createPool } from '../shared/db/pool.ts';
 import { createLogger } from '../shared/log.ts';
+import { createStopSignal } from '../shared/stop-signal.ts';
 import { createApp } from './app.ts';
 import { createFundWallet } from './operations/fund-wallet.ts';
 import { readTokenKeys } from './read-token-keys.ts';
@@ -13,6 +14,7 @@ import { createTemporalGateway } from './temporal-gateway.ts';
 /** The api process: everything it depends on is made here. It starts while Postgres or Temporal are down, and recovers by itself. */
 async function main(config: ApiConfig): Promise<void> {
   const log = createLogger({ process: 'api', level: config.logLevel });
+  const stopping = createStopSignal({ log });
   const pool = createPool({ ...config.database, application: 'purser-api' });
   const { address, namespace, apiKey, tls } = config.temporal;
   const connection = Connection.lazy({ address, tls, ...(apiKey !== undefined && { apiKey }) });
@@ -34,14 +36,14 @@ async function main(config: ApiConfig): Promise<void> {
   const server = await startServer({ app, host: config.host, port: config.port, log });
   log.info({ url: server.url }, 'listening');
 
-  const stop = async (signal: NodeJS.Signals) => {
-    log.info({ signal }, 'stopping');
+  const stop = async () => {
     await server.stop();
     await Promise.allSettled([pool.end(), connection.close()]);
     log.info('stopped');
+    process.exit(0);
   };
-  process.once('SIGTERM', stop);
-  process.once('SIGINT', stop);
+  stopping.addEventListener('abort', stop, { once: true });
+  if (stopping.aborted) await stop();
 }
 
 try {

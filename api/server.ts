@@ -1,4 +1,4 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Express } from 'express';
 import { PurserError } from '../shared/errors.ts';
@@ -14,12 +14,25 @@ const requestTimeoutMs = 30_000;
 /** Longer than proxies keep theirs, so that it is they who close. */
 const keepAliveTimeoutMs = 75_000;
 const maxConnections = 10_000;
+/**
+ * So long, at most, connections go on being served after a stop, each with its last answer: a balancer hears of it by
+ * /readyz, and a client that keeps its connection by `Connection: close`. Cutting an idle one could meet a request that
+ * is on its way, whose client would not know what became of it.
+ */
+const noticeMs = 3_000;
 /** How long requests in flight may take to end after a stop. */
-const drainMs = 10_000;
+const drainMs = 25_000;
+const stoppingReport = {
+  status: 'not_ready',
+  checks: { process: { ok: false, error: 'This process is stopping.' } },
+};
 
 export interface RunningServer {
   readonly url: string;
-  /** Takes nothing new, lets requests in flight end within 10 s, then cuts what is left. */
+  /**
+   * Is not ready any more, and ends each connection with its next answer; after 3 s, or once none is left, takes no new
+   * one. Requests in flight end within 25 s of the stop, then what is left is cut.
+   */
   stop(): Promise<void>;
 }
 
@@ -43,10 +56,15 @@ export async function startServer({
   });
   server.maxHeadersCount = maxHeaders;
   server.maxConnections = maxConnections;
+  const connections = trackConnections(server);
+  const open = new Set<ServerResponse>();
+  let isStopping = false;
   server.on('request', (request, response) => {
-    // While stopping, each answer is the last on its connection.
-    if (!server.listening) response.setHeader('Connection', 'close');
-    app(request, response);
+    open.add(response);
+    response.once('close', () => open.delete(response));
+    if (isStopping) endConnection(response);
+    if (isStopping && request.url === '/readyz') refuseReady(response);
+    else app(request, response);
   });
   server.on('clientError', refuseUnparsed);
   await new Promise<void>((resolve, reject) => {
@@ -55,16 +73,61 @@ export async function startServer({
   });
   const { port: boundPort } = server.address() as AddressInfo;
   const url = `http://${host.includes(':') ? `[${host}]` : host}:${boundPort}`;
-  return { url, stop: () => stop(server, log) };
+  return {
+    url,
+    async stop() {
+      isStopping = true;
+      for (const response of open) endConnection(response);
+      await drain(server, { connections, log });
+    },
+  };
 }
 
-async function stop(server: Server, log: Logger): Promise<void> {
-  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+/** This answer is the last one on its connection. One that has begun already keeps it; it is cut when idle. */
+function endConnection(response: ServerResponse): void {
+  if (!response.headersSent) response.setHeader('Connection', 'close');
+}
+
+function refuseReady(response: ServerResponse): void {
+  response.writeHead(503, { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' });
+  response.end(JSON.stringify(stoppingReport));
+}
+
+interface Connections {
+  /** Resolves once none is open, or after that time. */
+  allClosed(withinMs: number): Promise<void>;
+}
+
+function trackConnections(server: Server): Connections {
+  const open = new Set<Socket>();
+  let onEmpty = () => {};
+  server.on('connection', (socket) => {
+    open.add(socket);
+    socket.once('close', () => {
+      open.delete(socket);
+      if (open.size === 0) onEmpty();
+    });
+  });
+  return {
+    allClosed: (withinMs) =>
+      new Promise((resolve) => {
+        const timer = setTimeout(resolve, withinMs);
+        onEmpty = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+        if (open.size === 0) onEmpty();
+      }),
+  };
+}
+
+async function drain(server: Server, { connections, log }: { connections: Connections; log: Logger }): Promise<void> {
   const cut = setTimeout(() => {
     log.warn('requests in flight did not end in time; their connections are cut');
     server.closeAllConnections();
   }, drainMs);
-  await closed;
+  await connections.allClosed(noticeMs);
+  await new Promise<void>((resolve) => server.close(() => resolve()));
   clearTimeout(cut);
 }
 

@@ -1,6 +1,7 @@
 // One signer: one party, one process. Configured by environment, see config.ts.
 import type { AddressInfo } from 'node:net';
 import { createLogger } from '../shared/log.ts';
+import { createStopSignal } from '../shared/stop-signal.ts';
 import { readSignerConfig, type SignerConfig } from './config.ts';
 import type { SignerContext } from './context.ts';
 import { engineVersion } from './engine/engine.ts';
@@ -13,8 +14,8 @@ import { createSessionTable } from './sessions.ts';
 import { createShareCache } from './shares.ts';
 import { openSignerStore } from './store.ts';
 
-/** Open requests get this long to finish when the process is told to stop. */
-const STOP_GRACE_MS = 5_000;
+/** Runs under way get this long to finish when the process is told to stop; others are refused, and go elsewhere. */
+const STOP_GRACE_MS = 8_000;
 /** sysexits.h EX_SOFTWARE: the engine broke, start me again. */
 const EXIT_ENGINE_BROKEN = 70;
 
@@ -71,10 +72,11 @@ async function start(): Promise<void> {
       process.exit(exitCode);
     };
     setTimeout(finish, STOP_GRACE_MS).unref();
-    server.close(finish);
-    server.closeIdleConnections();
+    // Between two messages of a run its connection is idle, and closing would end the run; a broken engine ends them all.
+    const drained = exitCode === 0 ? context.sessions.drain() : Promise.resolve();
+    void drained.then(() => server.close(finish));
   }
-  process.on('SIGTERM', () => stop(0)).on('SIGINT', () => stop(0));
+  createStopSignal({ log }).addEventListener('abort', () => stop(0), { once: true });
   server.on('error', (error) => {
     log.fatal(`cannot listen on ${config.host}:${config.port}: ${error.message}`);
     stop(1);

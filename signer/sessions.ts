@@ -26,6 +26,8 @@ export interface SessionTable {
   /** Ends a run; harmless when it has ended already. */
   end(id: string): void;
   count(kind: Kind): number;
+  /** Opens no more runs, as if there were too many. @returns a promise of the moment when the open ones have ended */
+  drain(): Promise<void>;
   stop(): void;
 }
 
@@ -35,6 +37,8 @@ export function createSessionTable(p: {
 }): SessionTable {
   const open = new Map<string, { kind: Kind; sinceMs: number; session: Session | undefined }>();
   const ended = new Set<string>();
+  const drained = Promise.withResolvers<void>();
+  let isDraining = false;
 
   function end(id: string): void {
     const entry = open.get(id);
@@ -43,6 +47,7 @@ export function createSessionTable(p: {
     ended.add(id);
     if (ended.size > ENDED_MAX) ended.delete(ended.values().next().value!);
     entry.session?.close();
+    if (isDraining && open.size === 0) drained.resolve();
   }
   function count(kind: Kind): number {
     let n = 0;
@@ -62,6 +67,7 @@ export function createSessionTable(p: {
   return {
     open({ id, kind }) {
       if (open.has(id) || ended.has(id)) throw new Refusal('bad_message', `session ${id} was used before`);
+      if (isDraining) throw new Refusal('busy', 'this signer is stopping; ask another one');
       if (count(kind) >= OPEN_MAX[kind]) {
         throw new Refusal('busy', `${OPEN_MAX[kind]} ${kind} sessions are open already; ask again later`);
       }
@@ -83,6 +89,11 @@ export function createSessionTable(p: {
     },
     end,
     count,
+    drain() {
+      isDraining = true;
+      if (open.size === 0) drained.resolve();
+      return drained.promise;
+    },
     stop() {
       clearInterval(sweeper);
       for (const id of [...open.keys()]) end(id);

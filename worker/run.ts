@@ -4,14 +4,22 @@ import { NativeConnection, Runtime } from '@temporalio/worker';
 import { type Env, type WorkerConfig, workerConfig } from '../shared/config.ts';
 import { createPool, type Pool } from '../shared/db/pool.ts';
 import { createLogger, type Logger } from '../shared/log.ts';
+import { createStopSignal } from '../shared/stop-signal.ts';
 import { ensureSchedules } from './schedules.ts';
 import { type ServeDependencies, serve } from './serve.ts';
 import { createTemporalLogger } from './temporal-logger.ts';
 
 const connectRetryMs = 1_000;
+/**
+ * How long a worker that stops waits for a task that is on its way to it, before it gives up asking; the server ends the
+ * asking itself where it can (`frontend.enableCancelWorkerPollsOnShutdown`). A task that is on its way all the same
+ * is repeated after its timeout, as when a worker is killed.
+ */
+const lastTaskWaitMs = 1_000;
 
 /**
- * Serves the configured queues until SIGTERM or SIGINT: tasks under way end first.
+ * Serves the configured queues until SIGTERM or SIGINT, which Temporal's runtime hears as well: no more tasks are
+ * taken, those under way end first. See shared/stop-signal.ts for the second signal and the limit.
  * @throws ConfigError
  */
 export async function runWorker({
@@ -23,8 +31,11 @@ export async function runWorker({
 }): Promise<void> {
   const config = workerConfig(env);
   const logger = createLogger({ process: 'worker', level: config.logLevel });
+  const stopping = createStopSignal({ log: logger });
+  process.env.TEMPORAL_POLL_SHUTDOWN_INTERRUPT_WAIT_MS ??= String(lastTaskWaitMs);
   Runtime.install({ logger: createTemporalLogger(logger) });
-  const connection = await connect(config.temporal, logger);
+  const connection = await connect(config.temporal, { logger, stopping });
+  if (!connection) return;
   const client = new Client({ connection, namespace: config.temporal.namespace });
   let opened: Pool | undefined;
   const pool = () => {
@@ -42,17 +53,22 @@ export async function runWorker({
     await Promise.all(served.map(({ stop }) => stop()));
     await opened?.end();
     await connection.close();
+    logger.info('stopped');
   }
 }
 
-/** Temporal may come up after us: waits for it, and says so. */
-async function connect({ address, tls, apiKey }: WorkerConfig['temporal'], logger: Logger): Promise<NativeConnection> {
-  for (;;) {
+/** Temporal may come up after us: waits for it, and says so. @returns nothing when told to stop before */
+async function connect(
+  { address, tls, apiKey }: WorkerConfig['temporal'],
+  { logger, stopping }: { logger: Logger; stopping: AbortSignal },
+): Promise<NativeConnection | undefined> {
+  while (!stopping.aborted) {
     try {
       return await NativeConnection.connect({ address, tls, ...(apiKey === undefined ? {} : { apiKey }) });
     } catch (error) {
       logger.warn({ address, error: String(error) }, 'Temporal cannot be reached yet; trying again');
-      await delay(connectRetryMs);
+      await delay(connectRetryMs, undefined, { signal: stopping }).catch(() => {});
     }
   }
+  return undefined;
 }

@@ -9,6 +9,11 @@ const maxCachedWorkflows = 400;
 /** Workflow tasks at a time; each may run one local activity, which holds one database connection. */
 const maxConcurrentWorkflowTaskExecutions = 40;
 const maxConcurrentLocalActivityExecutions = 20;
+/**
+ * A workflow's next task goes to the worker that has it in memory. When that one has stopped or died, or has so much to
+ * do, another one takes over after this long; it replays a few dozen events.
+ */
+const stickyQueueScheduleToStartTimeout = '2s';
 /** Only the reconcile schedule runs remote activities here. */
 const maxConcurrentActivityTaskExecutions = 5;
 
@@ -34,6 +39,7 @@ export function createWalletWorker({
     maxConcurrentWorkflowTaskExecutions,
     maxConcurrentLocalActivityExecutions,
     maxConcurrentActivityTaskExecutions,
+    stickyQueueScheduleToStartTimeout,
     workflowTaskPollerBehavior: autoscalingPollers,
     shutdownGraceTime,
   });
