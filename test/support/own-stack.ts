@@ -1,6 +1,7 @@
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { ensureAccount } from '../../dev/account.ts';
 import { ensureAccountKey } from '../../dev/account-key.ts';
@@ -29,6 +30,9 @@ export type PartName =
   | 'api-2'
   | 'worker'
   | 'worker-2';
+
+/** Before a part that failed is started again. */
+const fallPauseMs = 1_000;
 
 interface Runnable {
   readonly pid: number;
@@ -213,6 +217,8 @@ function createParts(planFile: string) {
       if (stopping || part.halted) return;
       deaths.push({ part: name, how });
       part.restarts += 1;
+      // What was killed or stopped comes back at once; what fails would only take time from the others.
+      if (/^exit code [1-9]/.test(how)) await delay(fallPauseMs);
       part.current = await part.start();
       tellPlan(name, part.current.pid);
       keep(name, part);
