@@ -4,11 +4,13 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
+import { createTestClient as createNodeClient, http } from 'viem';
+import { anvil } from 'viem/chains';
 import { accountKeyWorkflowId, approvalMailWorkflowId } from '../../shared/temporal.ts';
 import { createTestClient, eventually } from '../support/client.ts';
 
 const dev = JSON.parse(readFileSync(join(process.env.PURSER_HOME ?? '.purser', 'dev.json'), 'utf8')) as Record<
-  'base_url' | 'api_key' | 'account_id' | 'temporal_address' | 'chain' | 'token_url',
+  'base_url' | 'api_key' | 'account_id' | 'temporal_address' | 'chain' | 'token_url' | 'rpc_url' | 'usdc_address',
   string
 >;
 const client = createTestClient({ baseUrl: dev.base_url, apiKey: dev.api_key });
@@ -92,4 +94,89 @@ const { id: approvedId, approvalId } = await answer('approve', approved);
 await save('transaction-approved', approvedId);
 await save('approval-mail', approvalMailWorkflowId(approvalId));
 await save('transaction-rejected', (await answer('reject', approved)).id);
+
+// What no block takes: the chain is told to mine nothing meanwhile.
+const node = createNodeClient({ mode: 'anvil', chain: anvil, transport: http(dev.rpc_url) });
+async function stuck(work: (id: string) => Promise<void>): Promise<string> {
+  const { body } = await client.post('/agents', { agent_name: `stuck ${Date.now()}`, chain: dev.chain });
+  await node.setAutomine(false);
+  try {
+    const id = await send('1', body.id);
+    await signed(id, 1);
+    await work(id);
+    return id;
+  } finally {
+    await node.setAutomine(true);
+    await node.mine({ blocks: 1 });
+  }
+}
+const signed = (id: string, count: number) =>
+  eventually(
+    () => client.get(`/transactions/${id}`),
+    ({ body }) => body.attempts.length === count && body.status_detail === 'broadcast',
+    { timeoutMs: 30_000 },
+  );
+for (const [name, verb] of [
+  ['transaction-sped-up', 'speed-up'],
+  ['transaction-cancelled', 'cancel'],
+] as const) {
+  const id = await stuck(async (stuckId) => {
+    await client.post(`/transactions/${stuckId}/${verb}`, {});
+    await signed(stuckId, 2);
+  });
+  await ended(id);
+  await save(name, id);
+}
+// Executed without the money that was there before.
+const reverted = await stuck(async (id) => {
+  const { from_address: owner } = (await client.get(`/transactions/${id}`)).body;
+  await node.request({ method: 'anvil_dealERC20', params: [owner, dev.usdc_address, '0x0'] } as never);
+});
+await ended(reverted);
+await save('transaction-reverted', reverted);
+// Somebody else uses the wallet's key; found when nothing was heard for half a minute.
+const replaced = await stuck(async (id) => {
+  const { from_address: from, attempts } = (await client.get(`/transactions/${id}`)).body;
+  await node.dropTransaction({ hash: attempts[0].hash });
+  await node.impersonateAccount({ address: from });
+  const foreign = { from, to: from, nonce: '0x0', gas: '0x5208' };
+  await node.request({ method: 'eth_sendTransaction', params: [foreign] } as never);
+});
+await ended(replaced);
+await save('transaction-replaced', replaced);
+// Needs a stack with PURSER_GIVE_UP_SECONDS=60.
+const dropped = await stuck(async (id) => {
+  await eventually(
+    () => client.get(`/transactions/${id}`),
+    ({ body }) => body.attempts.some(({ purpose }: { purpose: string }) => purpose === 'cancel'),
+    { timeoutMs: 300_000 },
+  );
+});
+await ended(dropped);
+await save('transaction-dropped', dropped);
+const poor = (await client.post('/agents', { agent_name: `poor ${Date.now()}`, chain: dev.chain })).body;
+await node.setBalance({ address: poor.wallet.address, value: 0n });
+const unfunded = await send('1', poor.id);
+await eventually(
+  () => client.get(`/transactions/${unfunded}`),
+  ({ body }) => body.notice !== null,
+  { timeoutMs: 30_000 },
+);
+await node.setBalance({ address: poor.wallet.address, value: 10n ** 18n });
+await ended(unfunded);
+await save('transaction-funded-late', unfunded);
+const withdrawn = await send('1', waiting);
+await client.post(`/transactions/${withdrawn}/cancel`, {});
+await ended(withdrawn);
+await save('transaction-cancelled-unsent', withdrawn);
+// More than may be in flight: the last one waits for a nonce.
+const busy = (await client.post('/agents', { agent_name: `busy ${Date.now()}`, chain: dev.chain })).body.id as string;
+await node.setAutomine(false);
+const queued: string[] = [];
+for (let index = 0; index < 17; index += 1) queued.push(await send('1', busy));
+await signed(queued[15]!, 1);
+await node.setAutomine(true);
+await node.mine({ blocks: 1 });
+for (const id of queued) await ended(id);
+await save('transaction-queued', queued[16]!);
 await connection.close();
