@@ -78,7 +78,7 @@ export interface Endpoint
 }
 
 /** Tells an answer that was made for an earlier request. */
-export const replayedHeader = 'Idempotent-Replayed';
+const replayedHeader = 'Idempotent-Replayed';
 
 const noQuery = z.strictObject({});
 

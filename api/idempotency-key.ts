@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { PurserError } from '../shared/errors.ts';
 
 /** The header, and its alias. */
-export const idempotencyHeaders = ['Idempotency-Key', 'X-Idempotency-Key'] as const;
+const idempotencyHeaders = ['Idempotency-Key', 'X-Idempotency-Key'] as const;
 /** Longest key, in characters. */
 export const maxKeyLength = 255;
 

@@ -84,7 +84,7 @@ async function store(pool: Pool, { row, once }: { row: NewTransaction; once: Onc
 function unknownOutcome(id: string, cause: unknown): PurserError {
   return new PurserError(
     'service_unavailable',
-    `The database broke off while the payment was being stored. Look up ${id} before you send it again.`,
+    `The database broke off while the payment was being stored. Repeat it with the same Idempotency-Key; without one, look up ${id} before you send it again.`,
     { retryAfterSeconds: 2, details: { transaction_id: id }, cause },
   );
 }

@@ -6,7 +6,7 @@ import { eventually } from '../../support/client.ts';
 import { usdcContract } from './harness.ts';
 
 const main = fileURLToPath(new URL('../../../api/main.ts', import.meta.url));
-const startTimeoutMs = 20_000;
+const startTimeoutMs = 60_000;
 
 /** The api in a process of its own, that may be killed. */
 export interface ApiProcess {
