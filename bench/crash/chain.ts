@@ -66,7 +66,10 @@ export async function takeOverChain({ rpcUrl, depth }: { rpcUrl: string; depth: 
     }
   })();
 
-  /** The small limit holds for as short as can be: whoever asks what gas a call needs meanwhile is told that it is too much. */
+  /**
+   * The small limit holds for as short as can be: what is sent in that moment is refused for good, which a payment must
+   * survive as well, with the reason `dropped`.
+   */
   async function mineEmpty(): Promise<void> {
     await node.setBlockGasLimit({ gasLimit: tooLittleGas });
     await node.mine({ blocks: 1 });
