@@ -7,11 +7,10 @@ import {
   listOpenAttempts,
   listUnsettled,
   matchOpenAttempts,
-  noteWaiting,
 } from '../shared/db/attempts.ts';
 import { storeHead } from '../shared/db/chain-heads.ts';
 import type { Queryable } from '../shared/db/pool.ts';
-import { wishForDueSpeed } from '../shared/db/slots.ts';
+import { noteWaiting, wishForDueSpeed } from '../shared/db/waiting-attempts.ts';
 import type { Logger } from '../shared/log.ts';
 import { recordFinality, recordInclusion } from './record-inclusion.ts';
 
@@ -66,9 +65,9 @@ export function createFollower({ db, adapter, wake, logger }: FollowerDependenci
       }
       const head = await adapter.head();
       if ((await advance(head)) || isUndecided) {
+        await storeHead(db, { chain, number: head.number, hash: head.hash });
         await finalise(head);
         await speedUp(head);
-        await storeHead(db, { chain, number: head.number, hash: head.hash });
       }
       return 'busy';
     },
@@ -108,7 +107,7 @@ export function createFollower({ db, adapter, wake, logger }: FollowerDependenci
     const hashes = blocks.flatMap((block) => block.transactionHashes);
     const ours = hashes.length > 0 ? await matchOpenAttempts(db, { chain, hashes }) : [];
     const receipts = ours.length > 0 ? await receiptsOf(ours, blocks) : [];
-    const inclusions = receipts.filter((each) => blocks.some((block) => block.hash === each.blockHash));
+    const inclusions = receipts.filter((each) => blocks.some((block) => isIn(block, each)));
     await recordInclusion({ db, adapter }, { headNumber: head.number, inclusions });
     await undoReplaced(blocks);
     // A block counts as read once every receipt of ours is there: a node may know a block before its receipts.
@@ -127,8 +126,7 @@ export function createFollower({ db, adapter, wake, logger }: FollowerDependenci
   async function receiptsOf(ours: readonly string[], blocks: readonly Block[]): Promise<Inclusion[]> {
     const receipts = await adapter.inclusions({ hashes: ours });
     if (receiptRounds === 0) return receipts;
-    const isTold = (block: Block, hash: string) =>
-      receipts.some((each) => each.hash === hash && each.blockHash === block.hash);
+    const isTold = (block: Block, hash: string) => receipts.some((each) => each.hash === hash && isIn(block, each));
     const placed = blocks.flatMap((block) =>
       ours
         .filter((hash) => block.transactionHashes.includes(hash) && !isTold(block, hash))
@@ -214,4 +212,8 @@ export function createFollower({ db, adapter, wake, logger }: FollowerDependenci
     if (undecided === 0 && isUndecided) logger.info({ chain }, 'the endpoints agree about what is due');
     isUndecided = undecided > 0;
   }
+}
+
+function isIn(block: Block, { blockNumber, blockHash }: Inclusion): boolean {
+  return block.hash === blockHash && block.number === blockNumber;
 }

@@ -7,13 +7,17 @@ export interface RecordDependencies {
   readonly adapter: ChainAdapter;
 }
 
-/** Notes in which blocks these attempts are. One database transaction; a repeat changes nothing. */
+/**
+ * Notes in which blocks these attempts are, as far as most endpoints have reached those; the others are found when they
+ * have. One database transaction; a repeat changes nothing.
+ */
 export async function recordInclusion(
   { db, adapter }: RecordDependencies,
   { headNumber, inclusions }: { headNumber: number; inclusions: readonly Inclusion[] },
 ): Promise<void> {
-  if (inclusions.length === 0) return;
-  await storeInclusions(db, { chain: adapter.chain.id, headNumber, inclusions });
+  const reached = inclusions.filter((each) => each.blockNumber <= headNumber);
+  if (reached.length === 0) return;
+  await storeInclusions(db, { chain: adapter.chain.id, headNumber, inclusions: reached });
 }
 
 /** Whether the block of an attempt is as deep as the chain asks for. */
@@ -22,8 +26,8 @@ export function isDeepEnough({ adapter }: RecordDependencies, attempt: AttemptRo
 }
 
 /**
- * Makes final what is deep enough, after asking whether most endpoints see it as it was noted. What one endpoint alone
- * has told otherwise, such as the fee or the block, is corrected first.
+ * Makes final what is deep enough as most endpoints see it. What one endpoint alone has told otherwise, such as the fee
+ * or the block, is corrected with it.
  * @param headNumber the newest block that most endpoints have reached
  * @param due attempts whose block is deep enough
  * @returns payments that can now be settled; attempts that are in no block any more; how many were left as they are
@@ -36,26 +40,16 @@ export async function recordFinality(
   if (due.length === 0) return { settled: [], orphaned: [], undecided: 0 };
   const placed = due.map((each) => ({ hash: each.hash, blockNumber: Number(each.block_number) }));
   const agreed = await adapter.agreedInclusions({ placed });
+  const isFinal = (each: Inclusion) => isDeep(adapter, each.blockNumber, headNumber);
   const included = agreed.flatMap((each) => (each.outcome === 'included' ? [each.inclusion] : []));
-  const byHash = new Map(due.map((each) => [each.hash, each]));
-  const corrected = included.filter((each) => !isAsNoted(byHash.get(each.hash)!, each));
-  await recordInclusion({ db, adapter }, { headNumber, inclusions: corrected });
-  const finals = included.filter((each) => isDeep(adapter, each.blockNumber, headNumber));
+  const [finals, others] = [included.filter(isFinal), included.filter((each) => !isFinal(each))];
+  await recordInclusion({ db, adapter }, { headNumber, inclusions: others });
   const chain = adapter.chain.id;
   return {
     settled: finals.length > 0 ? await storeFinality(db, { chain, headNumber, finals }) : [],
     orphaned: due.filter((_, index) => agreed[index]!.outcome === 'absent'),
     undecided: agreed.filter((each) => each.outcome === 'undecided').length,
   };
-}
-
-function isAsNoted(attempt: AttemptRow, { blockNumber, blockHash, succeeded, feeMinor }: Inclusion): boolean {
-  return (
-    Number(attempt.block_number) === blockNumber &&
-    attempt.block_hash === blockHash &&
-    attempt.succeeded === succeeded &&
-    attempt.fee_minor === feeMinor.toString()
-  );
 }
 
 function isDeep(adapter: ChainAdapter, blockNumber: number, headNumber: number): boolean {

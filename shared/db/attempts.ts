@@ -25,8 +25,8 @@ export interface AttemptRow {
 /** Channel on which a stored attempt is announced; the payload is the chain. */
 export const attemptsChannel = 'attempts';
 
-/** An attempt is open while its payment is pending and no attempt of it is final. */
-const isOpen = `a.chain = $1 and a.final_at is null
+/** Condition on `attempts a` of the chain `$1`: open, while its payment is pending and no attempt of it is final. */
+export const isOpen = `a.chain = $1 and a.final_at is null
   and exists (select from transactions t where t.id = a.transaction_id and t.status = 'pending')`;
 
 /** All attempts of a payment; one that is in a block comes first. */
@@ -157,20 +157,7 @@ export async function storeInclusions(
      set hash = i.hash, block_number = i.block_number, fee_minor = i.fee_minor, status_detail = 'confirming',
          notice = null, unfunded_since = null, confirmations = greatest($2::bigint - i.block_number + 1, 1), updated_at = now()
      from included i where t.id = i.transaction_id and t.status = 'pending'`,
-    [
-      chain,
-      headNumber,
-      JSON.stringify(
-        inclusions.map((each) => ({
-          hash: each.hash,
-          block_number: each.blockNumber,
-          block_hash: each.blockHash,
-          succeeded: each.succeeded,
-          // As a string: a JSON number would lose digits.
-          fee_minor: each.feeMinor.toString(),
-        })),
-      ),
-    ],
+    [chain, headNumber, rowsOf(inclusions)],
   );
 }
 
@@ -191,36 +178,53 @@ export async function clearInclusions(
   );
 }
 
+/** As parameter for `jsonb_to_recordset`. */
+function rowsOf(inclusions: readonly Inclusion[]): string {
+  return JSON.stringify(
+    inclusions.map((each) => ({
+      hash: each.hash,
+      block_number: each.blockNumber,
+      block_hash: each.blockHash,
+      succeeded: each.succeeded,
+      // As a string: a JSON number would lose digits.
+      fee_minor: each.feeMinor.toString(),
+    })),
+  );
+}
+
 /**
- * Makes final what stands in the named blocks. The other attempts of the same payment are closed with it: their nonce
- * is taken for good.
+ * Makes these attempts final, with the facts given here and no others, whatever was noted before or is being noted at
+ * the same time. The other attempts of the same payment are closed with it: their nonce is taken for good.
  * @param headNumber newest block, from which the confirmations are counted
  * @returns the payments that can now be settled
  */
 export async function storeFinality(
   db: Queryable,
-  {
-    chain,
-    headNumber,
-    finals,
-  }: { chain: string; headNumber: number; finals: readonly { hash: string; blockHash: string }[] },
+  { chain, headNumber, finals }: { chain: string; headNumber: number; finals: readonly Inclusion[] },
 ): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>(
     `with final as (
-       select a.transaction_id, a.hash, a.block_number
-       from attempts a join unnest($3::text[], $4::text[]) as g (hash, block_hash)
-         on a.hash = g.hash and a.block_hash = g.block_hash
+       select a.transaction_id, g.*
+       from attempts a join jsonb_to_recordset($3::jsonb)
+         as g (hash text, block_number bigint, block_hash text, succeeded boolean, fee_minor numeric)
+         on a.hash = g.hash
        where a.chain = $1 and a.final_at is null
        for update of a),
      closed as (
-       update attempts a set final_at = now()
-       from final f where a.transaction_id = f.transaction_id and a.final_at is null),
+       update attempts a set final_at = now(),
+         block_number = case when a.hash = f.hash then f.block_number end,
+         block_hash = case when a.hash = f.hash then f.block_hash end,
+         succeeded = case when a.hash = f.hash then f.succeeded end,
+         fee_minor = case when a.hash = f.hash then f.fee_minor end
+       from final f where a.chain = $1 and a.transaction_id = f.transaction_id and a.final_at is null),
      counted as (
        update transactions t
-       set confirmations = greatest(t.confirmations, $2::bigint - f.block_number + 1), updated_at = now()
+       set hash = f.hash, block_number = f.block_number, fee_minor = f.fee_minor, status_detail = 'confirming',
+           notice = null, unfunded_since = null,
+           confirmations = greatest(t.confirmations, $2::bigint - f.block_number + 1), updated_at = now()
        from final f where t.id = f.transaction_id and t.status = 'pending')
      select transaction_id as id from final`,
-    [chain, headNumber, finals.map((each) => each.hash), finals.map((each) => each.blockHash)],
+    [chain, headNumber, rowsOf(finals)],
   );
   return rows.map((row) => row.id);
 }

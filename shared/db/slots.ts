@@ -131,36 +131,6 @@ export async function putPayload(
   );
 }
 
-/**
- * Asks for higher fees where they are due: for the lowest nonce of each wallet that is in no block, once it has waited
- * for so many blocks since it was first seen waiting and since the one before it was mined. Those behind it wait for it.
- * @returns the payments; tell their workflows
- */
-export async function wishForDueSpeed(
-  db: Queryable,
-  { chain, headNumber, afterBlocks }: { chain: string; headNumber: number; afterBlocks: number },
-): Promise<string[]> {
-  const { rows } = await db.query<{ id: string }>(
-    `with lowest as (
-       select distinct on (s.wallet_id) s.wallet_id, s.nonce, s.transaction_id, s.version, s.wanted
-       from slots s
-       where s.chain = $1 and s.closed_at is null
-         and not exists (
-           select from attempts a where a.transaction_id = s.transaction_id and a.block_number is not null)
-       order by s.wallet_id, s.nonce)
-     update slots s set wanted = 'speed_up'
-     from lowest l join attempts newest on newest.transaction_id = l.transaction_id and newest.version = l.version
-     where s.wallet_id = l.wallet_id and s.chain = $1 and s.nonce = l.nonce and s.wanted is null and s.closed_at is null
-       and newest.sent_at is not null and newest.waiting_block + $3 <= $2
-       and not exists (
-         select from slots b join attempts a on a.transaction_id = b.transaction_id
-         where b.wallet_id = l.wallet_id and b.chain = $1 and b.nonce = l.nonce - 1 and a.block_number + $3 > $2)
-     returning s.transaction_id as id`,
-    [chain, headNumber, afterBlocks],
-  );
-  return rows.map((row) => row.id);
-}
-
 /** Gives a nonce back that was never signed: nothing was stored for broadcast. @returns whether there was one */
 export async function releaseSlot(db: Queryable, { transactionId }: { transactionId: string }): Promise<boolean> {
   const { rowCount } = await db.query(
