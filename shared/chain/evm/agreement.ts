@@ -60,9 +60,9 @@ export function mostNamed<T>(
  */
 export async function newestNumber(client: EvmClient): Promise<Hex> {
   const heard = await hearAll(client, [{ method: 'eth_blockNumber' }]);
-  const heights = heard.map(({ answers }) => Number(answers[0]));
-  const newest = reachedByMost(heights);
-  client.endpoints.noteAgreeing(new Set(heard.filter((_, i) => heights[i]! >= newest).map((each) => each.endpoint)));
+  const heights = quantities(heard);
+  const newest = reachedByMost(heights.map(({ value }) => value));
+  client.endpoints.noteAgreeing(new Set(heights.filter(({ value }) => value >= newest).map((each) => each.endpoint)));
   return numberToHex(newest);
 }
 
@@ -73,5 +73,14 @@ export async function newestNumber(client: EvmClient): Promise<Hex> {
  */
 export async function minedTransactions(client: EvmClient, { owner }: { owner: string }): Promise<number> {
   const heard = await hearAll(client, [{ method: 'eth_getTransactionCount', params: [owner as Address, 'latest'] }]);
-  return reachedByMost(heard.map(({ answers }) => Number(answers[0])));
+  return reachedByMost(quantities(heard).map(({ value }) => value));
+}
+
+/** The first answer of each endpoint as a number. @throws RpcUnavailable when none is one */
+function quantities(heard: readonly Heard[]): { endpoint: Endpoint; value: number }[] {
+  const numbers = heard
+    .map(({ endpoint, answers }) => ({ endpoint, value: Number(answers[0]) }))
+    .filter(({ value }) => Number.isSafeInteger(value));
+  if (numbers.length === 0) throw new RpcUnavailable('No endpoint of the chain answered with a number.');
+  return numbers;
 }

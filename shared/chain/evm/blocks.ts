@@ -73,7 +73,7 @@ function blocksAt(heard: readonly Heard[], index: number): (Block | undefined)[]
 /** @param answer to `eth_getBlockByNumber` without transaction bodies */
 export function readBlock(answer: unknown): Block | undefined {
   const block = answer as RpcBlock | null | undefined;
-  if (!block?.hash || !block.number) return undefined;
+  if (!block?.hash || !block.number || !Number.isSafeInteger(Number(block.number))) return undefined;
   return {
     number: Number(block.number),
     hash: block.hash,

@@ -110,10 +110,10 @@ export function createEndpointPool({
         Promise.allSettled(calls.map((call) => endpoint.ask(call))).then((answers) => {
           heard.push({ endpoint, answers });
           pending -= 1;
-          const isMost = heard.filter(answered).length > endpoints.length / 2;
+          const isHalf = heard.filter(answered).length >= endpoints.length / 2;
           if (pending === 0 || isEnough({ endpoint, answers })) end();
-          // Most have answered: whoever takes longer than usual now is not waited for.
-          else if (isMost) grace ??= setTimeout(end, Math.max(...asked.map((each) => each.patienceMs())));
+          // As many have answered as have not: whoever takes longer than usual now is not waited for.
+          else if (isHalf) grace ??= setTimeout(end, Math.max(...asked.map((each) => each.patienceMs())));
         });
       function end(): void {
         clearTimeout(limit);

@@ -37,7 +37,7 @@ export interface Endpoint {
 }
 
 /** The endpoint belongs to another chain: nothing that it says counts. */
-export class WrongChain extends RpcUnavailable {}
+class WrongChain extends RpcUnavailable {}
 
 /**
  * @param url may hold credentials; only its host is ever logged
