@@ -1,4 +1,4 @@
-// npm run bench: brings up a Postgres and then a stack of its own, measures them beside their floors, prints a table,
+// npm run bench: brings up a Postgres and then stacks of its own, measures them beside their floors, prints a table,
 // and stops everything.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
@@ -9,20 +9,24 @@ import { createProgress } from '../dev/progress.ts';
 import type { EngineChoice } from '../signer/engine/load.ts';
 import { fullDecisionPlan, measureDecisions, quickDecisionPlan } from './decisions.ts';
 import { fullPlan, measure, quickPlan } from './measure.ts';
+import { fullKillsEach, measureRecovery, quickKillsEach } from './recovery.ts';
 import { createReport, type Report } from './report.ts';
 import { renderTable } from './table.ts';
 import { withDatabase } from './with-database.ts';
 import { withStack } from './with-stack.ts';
 
-const USAGE = `Usage: npm run bench [-- --quick] [--only decisions]
+const USAGE = `Usage: npm run bench [-- --quick] [--only PART]
 
   --quick            a tenth of the samples: does it work, and about where are we
   --only decisions   policy decisions by themselves; brings up a Postgres and nothing else
+  --only payments    whole payments, with two workers
+  --only recovery    how long it takes after a kill -9 of each part until a payment is confirmed
   --help             this text
 
   Leave the machine alone meanwhile: two cores are shared by everything that is measured. Data and ports are the
   measurement's own; other settings (PURSER_ENGINE, PURSER_MAX_IN_FLIGHT …) are taken from the environment.
 `;
+const parts = ['decisions', 'payments', 'recovery'] as const;
 const results = fileURLToPath(new URL('./results/', import.meta.url));
 
 async function main(): Promise<void> {
@@ -30,8 +34,9 @@ async function main(): Promise<void> {
     options: { quick: { type: 'boolean' }, only: { type: 'string' }, help: { type: 'boolean' } },
   });
   if (values.help) return void process.stdout.write(USAGE);
-  if (values.only !== undefined && values.only !== 'decisions')
-    throw new Error(`--only ${values.only}: the one part that can be measured alone is "decisions".`);
+  if (values.only !== undefined && !parts.some((part) => part === values.only))
+    throw new Error(`--only ${values.only}: the parts that can be measured alone are ${parts.join(', ')}.`);
+  const measures = (part: (typeof parts)[number]) => values.only === undefined || values.only === part;
   const quick = values.quick ?? false;
   const ending = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => ending.abort(new Stopped(name)));
@@ -46,15 +51,20 @@ async function main(): Promise<void> {
   const loadBefore = loadavg()[0]!;
   const date = new Date();
   try {
-    const decisions = await withDatabase({ progress }, (database) =>
-      measureDecisions(database, { plan: quick ? quickDecisionPlan : fullDecisionPlan, progress, signal }),
-    );
-    const payments = values.only
-      ? undefined
-      : await withStack({ env: process.env, progress, signal }, (stack) =>
+    const decisions = measures('decisions')
+      ? await withDatabase({ progress }, (database) =>
+          measureDecisions(database, { plan: quick ? quickDecisionPlan : fullDecisionPlan, progress, signal }),
+        )
+      : undefined;
+    const payments = measures('payments')
+      ? await withStack({ env: process.env, progress, signal }, (stack) =>
           measure(stack, { plan: quick ? quickPlan : fullPlan, engine, progress, signal }),
-        );
-    const report = createReport({ decisions, payments }, { date, quick, loadBefore });
+        )
+      : undefined;
+    const recovery = measures('recovery')
+      ? await measureRecovery({ killsEach: quick ? quickKillsEach : fullKillsEach, progress, signal })
+      : undefined;
+    const report = createReport({ decisions, payments, recovery }, { date, quick, loadBefore });
     progress.line(`\n${renderTable(report)}`);
     progress.line(`Written to ${relative(process.cwd(), store(report))}.`);
   } finally {

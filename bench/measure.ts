@@ -14,7 +14,7 @@ import { type BenchStack, unfundedChain } from './with-stack.ts';
 import { createWorkflowFloor } from './workflow-floor.ts';
 
 /** Payments under way at once, and wallets that share them. */
-const width = 20;
+const width = 50;
 /** After this the processes count as idle. */
 const settleMs = 2_000;
 
@@ -36,11 +36,11 @@ export const fullPlan: Plan = {
   rounds: 100,
   warmUpRounds: 5,
   agents: 40,
-  payments: 400,
+  payments: 500,
   keys: 5,
   limitMs: 120_000,
 };
-export const quickPlan: Plan = { rounds: 10, warmUpRounds: 2, agents: 4, payments: 40, keys: 1, limitMs: 60_000 };
+export const quickPlan: Plan = { rounds: 10, warmUpRounds: 2, agents: 4, payments: 100, keys: 1, limitMs: 60_000 };
 
 /** Names of the durations that ratios are made of. */
 export const names = {
@@ -60,8 +60,8 @@ export const names = {
   agent: 'POST /agents',
 } as const;
 export const runs = {
-  oneWallet: 'payments, 1 wallet',
-  manyWallets: `payments, ${width} wallets`,
+  oneWallet: 'payments, 1 wallet, 2 workers',
+  manyWallets: `payments, ${width} wallets, 2 workers`,
   rawOneWallet: 'floor, raw viem, 1 wallet',
   rawManyWallets: `floor, raw viem, ${width} wallets`,
 } as const;

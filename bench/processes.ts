@@ -29,7 +29,7 @@ interface Group {
 /** True where the figures below can be had. */
 const canReadProcesses = process.platform === 'linux';
 
-/** Memory by part, in the order of start; `signer 1` and so on one by one. Empty but on Linux. */
+/** Memory by part, in the order of start; `signer 1`, `worker 1` and so on one by one. Empty but on Linux. */
 export function readMemory(): Map<string, Memory> {
   return new Map(groups().map(({ name, pids }) => [name, memoryOf(pids)]));
 }
@@ -48,7 +48,10 @@ function groups(): Group[] {
   return kinds.flatMap(([name, command]) => {
     const found = own.filter((pid) => command.test(read(pid, 'cmdline').replaceAll('\0', ' ')));
     return found
-      .map((pid) => ({ name: found.length > 1 ? `${name} ${partyOf(pid)}` : name, pids: withDescendants(pid) }))
+      .map((pid, index) => ({
+        name: found.length > 1 ? `${name} ${partyOf(pid) ?? index + 1}` : name,
+        pids: withDescendants(pid),
+      }))
       .toSorted((a, b) => a.name.localeCompare(b.name));
   });
 }
@@ -68,8 +71,9 @@ function read(pid: number, file: string): string {
   }
 }
 
-function partyOf(pid: number): string {
-  return /(?:^|\0)PURSER_SIGNER_PARTY=(\d)/.exec(read(pid, 'environ'))?.[1] ?? '?';
+/** Of a signer. */
+function partyOf(pid: number): string | undefined {
+  return /(?:^|\0)PURSER_SIGNER_PARTY=(\d)/.exec(read(pid, 'environ'))?.[1];
 }
 
 /** Fields of /proc/PID/stat from the third on; the second, the name, may hold spaces. Source: proc_pid_stat(5). */

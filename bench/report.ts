@@ -3,6 +3,7 @@ import { cpus, loadavg, totalmem } from 'node:os';
 import { decisionNames, decisionRuns, type MeasuredDecisions } from './decisions.ts';
 import { type Measured, names, runs } from './measure.ts';
 import type { BenchToken } from './payments.ts';
+import type { Summary } from './samples.ts';
 
 const tokens: readonly BenchToken[] = ['ETH', 'USDC'];
 /** POST → hash may take this many times what signing and Temporal take by themselves. */
@@ -25,9 +26,11 @@ export interface Report {
   /** Load of the machine over the last minute, before and after. On a machine that others use, trust ratios only. */
   readonly load: { before: number; after: number };
   /** Policy decisions by themselves. */
-  readonly decisions: Figures;
-  /** Whole payments, unless only decisions were asked for. */
+  readonly decisions?: Figures | undefined;
+  /** Whole payments. */
   readonly payments?: PaymentFigures | undefined;
+  /** Time from a kill to the confirmation of a payment that was asked for at that moment, by what was killed; ms. */
+  readonly recovery?: Figures['durations'] | undefined;
 }
 
 interface Figures {
@@ -44,7 +47,15 @@ interface PaymentFigures extends Figures {
 }
 
 export function createReport(
-  { decisions, payments }: { decisions: MeasuredDecisions; payments: Measured | undefined },
+  {
+    decisions,
+    payments,
+    recovery,
+  }: {
+    decisions: MeasuredDecisions | undefined;
+    payments: Measured | undefined;
+    recovery: ReadonlyMap<string, Summary> | undefined;
+  },
   o: { date: Date; quick: boolean; loadBefore: number },
 ): Report {
   return {
@@ -58,7 +69,7 @@ export function createReport(
       node: process.versions.node,
     },
     load: { before: o.loadBefore, after: loadavg()[0]! },
-    decisions: { ...figures(decisions), ratios: decisionRatios(decisions) },
+    decisions: decisions && { ...figures(decisions), ratios: decisionRatios(decisions) },
     payments: payments && {
       engine: payments.engineBuild,
       ...figures(payments),
@@ -66,6 +77,7 @@ export function createReport(
       cpuMsPerPayment: Object.fromEntries(payments.cpuMsPerPayment),
       ratios: paymentRatios(payments),
     },
+    recovery: recovery && Object.fromEntries(recovery),
   };
 }
 
@@ -114,7 +126,7 @@ function paymentRatios({ durations, throughput }: Measured): Ratio[] {
       value: p50(names.confirmed(token)) / p50(names.rawReceipt(token)),
     })),
     { name: 'payments/s / raw viem, 1 wallet', value: rate(runs.oneWallet) / rate(runs.rawOneWallet) },
-    { name: 'payments/s / raw viem, 20 wallets', value: rate(runs.manyWallets) / rate(runs.rawManyWallets) },
+    { name: 'payments/s / raw viem, 50 wallets', value: rate(runs.manyWallets) / rate(runs.rawManyWallets) },
     { name: 'signature through the signers / in one process', value: p50(names.signature) / p50(names.engine) },
   ];
 }

@@ -12,6 +12,9 @@ import { startStack } from '../dev/stack.ts';
 export const unfundedChain = 'eip155:84532';
 const nobody = 'http://127.0.0.1:9';
 
+/** Worker processes: as few as make the service survive the loss of one. */
+const workers = 2;
+
 /** A stack that runs for one measurement. */
 export interface BenchStack {
   readonly facts: DevFacts;
@@ -20,7 +23,7 @@ export interface BenchStack {
 }
 
 /**
- * Brings up a stack of its own in a folder of its own on free ports, runs `use`, and stops everything, whatever happens.
+ * Brings up a stack of its own, with two workers, in a folder of its own on free ports, runs `use`, and stops everything, whatever happens.
  * Settings of the caller's environment hold, except where the data is, where the parts listen, and that no spare keys
  * are made beside the measurement. After a failure the folder is kept, for its logs.
  * @throws what `use` throws, and the reason of `signal`
@@ -37,7 +40,7 @@ export async function withStack<T>(
   let isDone = false;
   try {
     const ports = { ...(await stackPorts(stackEnv)), temporalUi: undefined };
-    const starting = startStack({ env: stackEnv, home, ports, guard, progress, signal: ending.signal });
+    const starting = startStack({ env: stackEnv, home, ports, guard, progress, signal: ending.signal, workers });
     const stack = await unlessAborted(starting, signal);
     try {
       return await unlessAborted(use({ facts: stack.facts, home, ports }), signal);

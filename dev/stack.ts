@@ -32,6 +32,8 @@ export interface StackContext {
   progress: Progress;
   /** Says that everything ends: nothing is started again. */
   signal: AbortSignal;
+  /** Worker processes, each for all queues; default 1. */
+  workers?: number;
 }
 
 interface Part {
@@ -84,10 +86,17 @@ export async function startStack(context: StackContext): Promise<Stack> {
     PURSER_PUBLIC_URL: baseUrl,
     PURSER_DEV_TOKEN_KEYS_FILE: people.keysFile,
   };
-  const [worker, api] = await Promise.all([
+  const workerNames = Array.from({ length: context.workers ?? 1 }, (_, index) =>
+    index === 0 ? 'worker' : `worker-${index + 1}`,
+  );
+  const [workers, api] = await Promise.all([
     progress.step('worker', () =>
-      keep(context, 'The worker', () =>
-        startWorker(context.guard, { env: serviceEnv, logFile: log(context, 'worker') }),
+      Promise.all(
+        workerNames.map((name) =>
+          keep(context, `The ${name}`, () =>
+            startWorker(context.guard, { env: serviceEnv, logFile: log(context, name) }),
+          ),
+        ),
       ),
     ),
     progress.step('API', () =>
@@ -127,7 +136,7 @@ export async function startStack(context: StackContext): Promise<Stack> {
     /** The askers before the asked: nobody sees a dependency go away. */
     async stop() {
       await api.stop();
-      await worker.stop();
+      await Promise.all(workers.map((worker) => worker.stop()));
       await people.stop();
       await Promise.all(signers.parts.map((signer) => signer.stop()));
       await temporal.stop();
