@@ -1,0 +1,195 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client, Connection } from '@temporalio/client';
+import { type Address, createPublicClient, erc20Abi, http } from 'viem';
+import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { findMismatches } from '../../shared/db/mismatches.ts';
+import { createPool, type Pool } from '../../shared/db/pool.ts';
+import { makeWorkflowBundle } from '../../worker/bundle.ts';
+import { createTestClient, eventually, type TestClient } from '../support/client.ts';
+import { type OwnStack, type PartName, startOwnStack } from '../support/own-stack.ts';
+
+const chain = 'eip155:31337';
+const walletCount = 4;
+/** Payments that each wallet has under way at a time. */
+const lanesEach = 2;
+/**
+ * What the restarts may cost a payment: nothing to speak of; or, where a task was on its way to a worker that stopped, the
+ * longest timeout after which one is repeated (that of `prepare` and `broadcast`), and a replay.
+ */
+const usualCostMs = 3_000;
+const lostTaskCostMs = 12_000;
+/** Share of the payments that may meet the second of these. */
+const lostShare = 0.15;
+/** `EventType` of Temporal's API. */
+const activityTimedOut = 14;
+
+let stack: OwnStack;
+let pool: Pool;
+let client: TestClient;
+let temporal: Client;
+let connection: Connection;
+let agents: { id: string; wallet: { address: Address } }[] = [];
+let paid = 0;
+const bundleDir = mkdtempSync(join(tmpdir(), 'purser-bundle-'));
+
+beforeAll(async () => {
+  const bundleFile = join(bundleDir, 'workflows.js');
+  writeFileSync(bundleFile, (await makeWorkflowBundle()).code);
+  stack = await startOwnStack({ workers: 2, apis: 2, env: { PURSER_WORKFLOW_BUNDLE: bundleFile } });
+  pool = createPool({ url: stack.databaseUrl, max: 2, application: 'test' });
+  client = createTestClient(stack);
+  connection = await Connection.connect({ address: stack.temporalAddress });
+  temporal = new Client({ connection });
+  for (let index = 0; index < walletCount; index += 1) {
+    const made = await client.post('/agents', { agent_name: `roller ${index}`, chain });
+    expect(made.status).toBe(200);
+    agents.push(made.body);
+  }
+});
+afterAll(async () => {
+  agents = [];
+  await pool?.end();
+  await connection?.close();
+  await stack?.stop();
+  rmSync(bundleDir, { recursive: true, force: true });
+});
+
+interface Paid {
+  readonly id: string;
+  /** From its row to its confirmation. */
+  readonly ms: number;
+}
+
+type Post = (path: string, body: unknown) => Promise<{ status: number; body: { id: string } }>;
+
+/** One payment of 1 USDC to somebody new, from its POST to its confirmation. */
+async function pay(agentId: string, post: Post): Promise<Paid> {
+  const to_address = privateKeyToAddress(generatePrivateKey());
+  const asked = { agent_id: agentId, direction: 'outbound', type: 'transfer', chain, to_address };
+  const { status, body } = await post('/transactions', { ...asked, amount: '1', token: 'USDC' });
+  expect([status, body]).toEqual([200, expect.anything()]);
+  paid += 1;
+  const { rows } = await eventually(
+    () =>
+      pool.query<{ status: string; ms: number }>(
+        'select status, extract(epoch from updated_at - created_at)::float8 * 1000 as ms from transactions where id = $1',
+        [body.id],
+      ),
+    ({ rows: [row] }) => row?.status !== 'pending',
+    { timeoutMs: 30_000 },
+  );
+  expect(rows[0]!.status).toBe('confirmed');
+  const args = [to_address] as const;
+  const balance = await createPublicClient({ transport: http(stack.rpcUrl) }).readContract({
+    ...{ address: stack.usdcAddress, abi: erc20Abi, functionName: 'balanceOf', args },
+  });
+  expect(balance).toBe(1_000_000n);
+  return { id: body.id, ms: rows[0]!.ms };
+}
+
+/** Pays without a pause from all wallets while something is done, and at least so often from each lane. */
+async function payDuring(work: () => Promise<void>, { atLeast, post = client.post }: { atLeast: number; post?: Post }) {
+  let isDone = false;
+  const lane = async (agentId: string) => {
+    const made: Paid[] = [];
+    while (!isDone || made.length < atLeast) made.push(await pay(agentId, post));
+    return made;
+  };
+  const lanes = agents.flatMap(({ id }) => Array.from({ length: lanesEach }, () => lane(id)));
+  const worked = work().finally(() => {
+    isDone = true;
+  });
+  const made = (await Promise.all(lanes)).flat();
+  await worked;
+  return made;
+}
+
+const readies = (name: PartName) =>
+  readFileSync(join(stack.logDir, `${name}.log`), 'utf8').split('worker is ready').length;
+
+/** As a rolling update does it: the next one only once this one works again. */
+async function restartWorker(name: 'worker' | 'worker-2'): Promise<void> {
+  const before = readies(name);
+  await stack.halt(name);
+  await stack.start(name);
+  await eventually(
+    async () => readies(name),
+    (count) => count > before,
+    { timeoutMs: 20_000 },
+  );
+}
+
+/** Activities that were given up after a timeout. */
+async function timeoutsOf({ id }: Paid): Promise<number> {
+  const { events } = await temporal.workflow.getHandle(id).fetchHistory();
+  return (events ?? []).filter(({ eventType }) => Number(eventType) === activityTimedOut).length;
+}
+
+const slowest = (payments: readonly Paid[]) => Math.max(...payments.map(({ ms }) => ms));
+
+describe('a rolling restart under load', () => {
+  it('of both workers, twice, ends none, and costs few of them more than a moment', { timeout: 120_000 }, async () => {
+    const usual = await payDuring(async () => {}, { atLeast: 5 });
+    const meanwhile = await payDuring(
+      async () => {
+        for (const name of ['worker', 'worker-2', 'worker', 'worker-2'] as const) await restartWorker(name);
+      },
+      { atLeast: 5 },
+    );
+    expect(meanwhile.length).toBeGreaterThanOrEqual(40);
+    const timeouts = await Promise.all(meanwhile.map(timeoutsOf));
+    expect(Math.max(...timeouts)).toBe(0);
+    expect(slowest(meanwhile)).toBeLessThan(slowest(usual) + lostTaskCostMs);
+    const late = meanwhile.filter(({ ms }) => ms > slowest(usual) + usualCostMs);
+    expect(late.length).toBeLessThanOrEqual(lostShare * meanwhile.length);
+  });
+
+  it('of both api processes and all signers, twice, loses no answer and answers no 5xx', {
+    timeout: 120_000,
+  }, async () => {
+    let turn = 0;
+    /** A balancer: the other process when one takes no connection; nothing was sent then. Anything else is an error. */
+    const post: Post = async (path, body) => {
+      turn += 1;
+      const first = turn % 2;
+      for (const index of [first, 1 - first]) {
+        const url = stack.apiUrls[index]!;
+        try {
+          const answer = await fetch(`${url}/api/v1${path}`, {
+            method: 'POST',
+            headers: { 'X-API-Key': stack.apiKey, 'Content-Type': 'application/json' },
+            body: JSON.stringify(body),
+          });
+          return { status: answer.status, body: (await answer.json()) as { id: string } };
+        } catch (error) {
+          if ((error as { cause?: { code?: string } }).cause?.code !== 'ECONNREFUSED') throw error;
+        }
+      }
+      throw new Error('Both api processes take no connection.');
+    };
+    const restart = async (name: PartName) => {
+      await stack.halt(name);
+      await stack.start(name);
+    };
+    const meanwhile = await payDuring(
+      async () => {
+        for (const name of ['api', 'signer-1', 'api-2', 'signer-2', 'api', 'signer-3', 'api-2'] as const)
+          await restart(name);
+      },
+      { atLeast: 5, post },
+    );
+    expect(meanwhile.length).toBeGreaterThanOrEqual(40);
+    const timeouts = await Promise.all(meanwhile.map(timeoutsOf));
+    expect(Math.max(...timeouts)).toBe(0);
+  });
+
+  it('leaves no gap, nothing that was paid twice, and nothing that disagrees', async () => {
+    const node = createPublicClient({ transport: http(stack.rpcUrl) });
+    const counts = await Promise.all(agents.map(({ wallet }) => node.getTransactionCount(wallet)));
+    expect(counts.reduce((total, count) => total + count, 0)).toBe(paid);
+    expect(await findMismatches(pool)).toEqual([]);
+  });
+});
