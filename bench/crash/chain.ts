@@ -61,7 +61,7 @@ export async function takeOverChain({ rpcUrl, depth }: { rpcUrl: string; depth: 
     while (!stopped) {
       await node.setNextBlockBaseFeePerGas({ baseFeePerGas: baseFeeWei });
       if (hasRoom) await node.mine({ blocks: 1 });
-      else await mineEmpty();
+      else await mineWithout();
       await delay(blockMs);
     }
   })();
@@ -70,7 +70,7 @@ export async function takeOverChain({ rpcUrl, depth }: { rpcUrl: string; depth: 
    * The small limit holds for as short as can be: what is sent in that moment is refused for good, which a payment must
    * survive as well, with the reason `dropped`.
    */
-  async function mineEmpty(): Promise<void> {
+  async function mineWithout(): Promise<void> {
     await node.setBlockGasLimit({ gasLimit: tooLittleGas });
     await node.mine({ blocks: 1 });
     await node.setBlockGasLimit({ gasLimit: usualGas });
@@ -99,6 +99,8 @@ export async function takeOverChain({ rpcUrl, depth }: { rpcUrl: string; depth: 
     },
     async reorg(wanted) {
       await node.request({ method: 'anvil_reorg' as never, params: [wanted, []] as never });
+      // The node goes on with the limit of the block that it went back to, which may be one without room.
+      await node.setBlockGasLimit({ gasLimit: usualGas });
     },
     async emptyPool() {
       await node.request({ method: 'anvil_dropAllTransactions' as never });
