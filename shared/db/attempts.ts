@@ -229,25 +229,6 @@ export async function storeFinality(
   return rows.map((row) => row.id);
 }
 
-/** Notes since which block the chain's sent attempts wait: those that are new, and whose block has gone. */
-export async function noteWaiting(
-  db: Queryable,
-  { chain, headNumber }: { chain: string; headNumber: number },
-): Promise<void> {
-  await db.query(
-    `update attempts a set waiting_block = $2
-     where ${isOpen} and a.block_number is null and a.waiting_block is null and a.sent_at is not null`,
-    [chain, headNumber],
-  );
-}
-
-/** Counts the blocks for which a payment's attempts have waited anew. */
-export async function restartWaiting(db: Queryable, { transactionId }: { transactionId: string }): Promise<void> {
-  await db.query('update attempts set waiting_block = null where transaction_id = $1 and final_at is null', [
-    transactionId,
-  ]);
-}
-
 /** Payments that are final on the chain and not settled yet: their workflows may have missed the news. */
 export async function listUnsettled(
   db: Queryable,
