@@ -102,7 +102,9 @@ async function visit(deps: VisitDependencies, { row, visits }: { row: Unattended
 async function nudge({ client, logger }: VisitDependencies, { row, visits }: { row: UnattendedRow; visits: Visits }) {
   const { id, chain, status_detail, is_final, is_waiting } = row;
   const { chainState, slotFree, lookAgain } = messageNames;
-  const hints = [lookAgain, ...(is_final ? [chainState] : []), ...(is_waiting ? [slotFree] : [])];
+  // Each only where somebody waits for it: elsewhere it would be taken for news of something else.
+  const isSent = status_detail === 'broadcast' || status_detail === 'confirming';
+  const hints = [...(isSent ? [lookAgain] : []), ...(is_final ? [chainState] : []), ...(is_waiting ? [slotFree] : [])];
   const handle = client.workflow.getHandle(id);
   try {
     // In this order: a signal begins its count of attempts anew.

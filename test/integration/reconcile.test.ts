@@ -178,7 +178,7 @@ describe('a payment without progress', () => {
     await attempt(sent, { isFinal: true });
     for (const id of [waiting, sent, asked, moving]) await startWorkflow(id);
     expect(await run()).toEqual({ ...quiet, visited: 4, nudged: 2 });
-    expect(await signalsOf(client, waiting)).toEqual(['lookAgain', 'slotFree']);
+    expect(await signalsOf(client, waiting)).toEqual(['slotFree']);
     expect(await signalsOf(client, sent)).toEqual(['lookAgain', 'chainState']);
     for (const id of [asked, moving]) expect(await signalsOf(client, id)).toEqual([]);
     const ago = (minutes: number) =>
