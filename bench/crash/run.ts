@@ -76,10 +76,11 @@ async function findLate({ chain }: CrashWorld, done: readonly RoundResult[]): Pr
   const found = await Promise.all(
     done.flatMap(({ round, counts }) =>
       round.agents.map(async ({ id, address }) => {
+        const before = counts.get(id);
         const count = await chain.transactionCount(address);
-        if (count === counts.get(id)) return [];
+        if (before === undefined || count === before) return [];
         return [
-          `Round ${round.number} (seed ${round.plan.seed}): ${address} had ${counts.get(id)} transactions and has ${count}.`,
+          `Round ${round.number} (seed ${round.plan.seed}): ${address} had ${before} transactions and has ${count}.`,
         ];
       }),
     ),
