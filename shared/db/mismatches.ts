@@ -31,6 +31,9 @@ const checks: Readonly<Record<string, string>> = {
   'an open hold of a payment that does not exist': `
     select h.owner_id as id from holds h
     where h.closed_at is null and not exists (select from transactions t where t.id = h.owner_id)`,
+  'an open nonce of a payment that has ended': `
+    select s.transaction_id as id from slots s join transactions t on t.id = s.transaction_id
+    where s.closed_at is null and t.status <> 'pending'`,
   'an open question about a payment that has ended': `
     select a.id from approvals a join transactions t on t.id = a.transaction_id
     where a.status = 'pending' and t.status <> 'pending'`,

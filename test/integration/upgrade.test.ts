@@ -103,6 +103,7 @@ describe('F50 an installation of the first version', () => {
         `insert into slots (wallet_id, chain, nonce, transaction_id, payload) values ($1, 'eip155:31337', $2, $3, $4)`,
         [wallet, nonce, id, JSON.stringify(payload)],
       );
+    await pool.query('update slots set closed_at = now() where transaction_id = $1', [ids.confirmed]);
   }
 
   it('counts what it has sent and is sending in its limits', async () => {
