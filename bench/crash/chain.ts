@@ -5,6 +5,7 @@ import { anvil as anvilChain } from 'viem/chains';
 /** Blocks read in one request. */
 const blockBatch = 100;
 const fastestBlockMs = 20;
+const knowsWithinMs = 10_000;
 const usualBaseFeeWei = 1_000_000n;
 const usualGas = 30_000_000n;
 /** Less than any transaction needs. */
@@ -117,10 +118,10 @@ export async function takeOverChain({ rpcUrl, depth }: { rpcUrl: string; depth: 
     },
     async sentBy(wallet) {
       const settled = (await node.getBlockNumber()) - BigInt(depth);
-      reading = reading.then(() => readUpTo(settled));
+      reading = reading.then(() => insistOn(() => readUpTo(settled)));
       await reading;
       const sent = bySender.get(wallet.toLowerCase() as Address) ?? [];
-      const receipts = await Promise.all(sent.map(({ hash }) => node.getTransactionReceipt({ hash })));
+      const receipts = await Promise.all(sent.map(({ hash }) => insistOn(() => node.getTransactionReceipt({ hash }))));
       return sent
         .map((each, index) => ({ ...each, ...outcomeOf(receipts[index]!) }))
         .toSorted((a, b) => a.nonce - b.nonce);
@@ -138,6 +139,19 @@ export async function takeOverChain({ rpcUrl, depth }: { rpcUrl: string; depth: 
       await mining;
     },
   };
+}
+
+/** In the middle of a reorganisation the node knows less for a moment than before and after. */
+async function insistOn<T>(read: () => Promise<T>): Promise<T> {
+  const deadline = Date.now() + knowsWithinMs;
+  for (;;) {
+    try {
+      return await read();
+    } catch (error) {
+      if (Date.now() > deadline) throw error;
+      await delay(fastestBlockMs);
+    }
+  }
 }
 
 function outcomeOf({ status, gasUsed, effectiveGasPrice }: TransactionReceipt) {
