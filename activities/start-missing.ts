@@ -1,6 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { takeReminders } from '../shared/db/approvals.ts';
 import { deleteExpiredKeys } from '../shared/db/idempotency-keys.ts';
+import { listUnheardWishes } from '../shared/db/slots.ts';
 import { listUnwatchedChains } from '../shared/db/unattended.ts';
 import type { ReconcileResult } from '../shared/domain/reconcile.ts';
 import { messageNames } from '../shared/temporal.ts';
@@ -32,17 +33,19 @@ export function createStartMissing(deps: VisitDependencies) {
     });
   };
 
-  /** The word about an answer gets lost when whoever decided dies right after, or Temporal is away; of a policy there is none. */
+  /** The word about an answer or a wish gets lost when whoever decided dies right after, or Temporal is away; of a policy there is none. */
   async function remindAll(): Promise<number> {
-    const ids = await takeReminders(pool, { limit: reminderBatch });
-    for (const id of ids) await remind(client, id);
-    return ids.length;
+    const answered = await takeReminders(pool, { limit: reminderBatch });
+    for (const id of answered) await remind(client, { id, hint: messageNames.lookAgain });
+    const wished = await listUnheardWishes(pool, { limit: reminderBatch });
+    for (const id of wished) await remind(client, { id, hint: messageNames.replace });
+    return answered.length + wished.length;
   }
 
-  async function remind({ workflow }: Client, id: string): Promise<void> {
+  async function remind({ workflow }: Client, { id, hint }: { id: string; hint: string }): Promise<void> {
     await workflow
       .getHandle(id)
-      .signal(messageNames.lookAgain)
+      .signal(hint)
       .catch((error: unknown) => logger.warn({ transaction_id: id, error: String(error) }, 'no workflow to remind'));
   }
 

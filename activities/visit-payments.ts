@@ -98,18 +98,16 @@ async function visit(deps: VisitDependencies, { row, visits }: { row: Unattended
   }
 }
 
-/** Hints that decide nothing, and a look at why nothing is done. */
+/** A hint that decides nothing, and a look at why nothing is done. */
 async function nudge({ client, logger }: VisitDependencies, { row, visits }: { row: UnattendedRow; visits: Visits }) {
-  const { id, chain, status_detail, is_final, is_waiting } = row;
-  const { chainState, slotFree, lookAgain } = messageNames;
-  // Each only where somebody waits for it: elsewhere it would be taken for news of something else.
-  const isSent = status_detail === 'broadcast' || status_detail === 'confirming';
-  const hints = [...(isSent ? [lookAgain] : []), ...(is_final ? [chainState] : []), ...(is_waiting ? [slotFree] : [])];
+  const { id, chain, status_detail, is_waiting } = row;
+  // Elsewhere nobody waits for a hint, and it would be taken for news of something else.
+  const isListening = is_waiting || status_detail === 'broadcast' || status_detail === 'confirming';
   const handle = client.workflow.getHandle(id);
   try {
     // In this order: a signal begins its count of attempts anew.
     const why = whyFailing(await handle.describe());
-    for (const hint of hints) await handle.signal(hint);
+    if (isListening) await handle.signal(messageNames.replace);
     visits.nudged += 1;
     if (why === undefined) return;
     visits.failing += 1;

@@ -30,7 +30,7 @@ export const messageNames = {
   approve: 'approve',
   reject: 'reject',
   lookAgain: 'lookAgain',
-  /** Somebody wants the payment cancelled or sped up: a hint as well. */
+  /** Somebody wants the payment cancelled or sped up, or it makes no progress: a hint to look at everything. */
   replace: 'replace',
 } as const;
 

@@ -6,7 +6,7 @@ import { messageNames, type PolicyDecision } from '../shared/temporal.ts';
 export const policyDecision = defineUpdate<PolicyDecision>(messageNames.policyDecision);
 /** A hint that the database knows more about our attempts than before; carries nothing. */
 export const chainState = defineSignal(messageNames.chainState);
-/** A hint that somebody wants the payment cancelled, or its transaction replaced. */
+/** A hint to look at everything: somebody wants the payment cancelled or sped up, or nothing was heard of it for long. */
 export const replace = defineSignal(messageNames.replace);
 /** A hint that a nonce of our wallet may be free. */
 export const slotFree = defineSignal(messageNames.slotFree);

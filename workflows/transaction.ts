@@ -84,7 +84,9 @@ async function watch(
 ): Promise<EndStatus> {
   show('watch');
   for (let quietMs = firstLookMs; ; ) {
-    const heard = quietMs > 0 && (await condition(() => progress.chainHint || progress.replaceHint, quietMs));
+    const hinted = quietMs > 0 && (await condition(() => progress.chainHint || progress.replaceHint, quietMs));
+    // The watcher's word says what the database knows; after any other one the chain is asked as well.
+    const heard = hinted && !progress.replaceHint;
     progress.chainHint = false;
     progress.replaceHint = false;
     const state = await settle(transactionId);

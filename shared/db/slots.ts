@@ -107,12 +107,24 @@ export async function wishFor(
   },
 ): Promise<void> {
   await db.query(
-    `update slots set wanted = $2, end_code = coalesce($3, end_code), end_message = coalesce($4, end_message)
+    `update slots set wanted = $2, wanted_at = now(), end_code = coalesce($3, end_code), end_message = coalesce($4, end_message)
      where transaction_id = $1 and closed_at is null
        and case when $2 = 'speed_up' then wanted is null
                 else purpose = 'payment' and coalesce(wanted, '') not in ('cancel', 'fill') end`,
     [transactionId, wanted, end?.code ?? null, end?.message ?? null],
   );
+}
+
+/** Payments whose replacement was asked for lately and not begun: their workflows may not have heard of it. */
+export async function listUnheardWishes(db: Queryable, { limit }: { limit: number }): Promise<string[]> {
+  const { rows } = await db.query<{ id: string }>(
+    `select transaction_id as id from slots
+     where closed_at is null and wanted is not null
+       and wanted_at between now() - interval '2 minutes' and now() - interval '5 seconds'
+     order by wanted_at limit $1`,
+    [limit],
+  );
+  return rows.map((row) => row.id);
 }
 
 /** Nobody wants the nonce's transaction replaced any more. */

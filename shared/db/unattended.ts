@@ -20,8 +20,6 @@ const clockSkew = '10 seconds';
 export interface UnattendedRow extends TransactionRow {
   /** It waits for nobody's answer, and still nothing was done on it for long. */
   readonly is_stuck: boolean;
-  /** One of its attempts is final: only its end is missing. */
-  readonly is_final: boolean;
   /** It waits for a nonce of its wallet. */
   readonly is_waiting: boolean;
 }
@@ -31,7 +29,6 @@ const nudges = (instant: string) =>
 
 /** Once when it has made no progress for so long, then at each interval of nudges: told by the visit before. */
 const unattended = `select t.*, t.waiting_since is not null as is_waiting,
-    exists (select from attempts a where a.transaction_id = t.id and a.final_at is not null) as is_final,
     t.status_detail <> 'awaiting_approval' and t.updated_at < now() - interval '${noProgressAfter}'
       and (t.reconciled_at is null or t.reconciled_at < t.updated_at + interval '${noProgressAfter}'
         or ${nudges('now()')} > ${nudges('t.reconciled_at')} or t.chain = any ($1)) as is_stuck

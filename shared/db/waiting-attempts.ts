@@ -37,7 +37,7 @@ export async function wishForDueSpeed(
          and not exists (
            select from attempts a where a.transaction_id = s.transaction_id and a.block_number is not null)
        order by s.wallet_id, s.nonce)
-     update slots s set wanted = 'speed_up'
+     update slots s set wanted = 'speed_up', wanted_at = now()
      from lowest l join attempts newest on newest.transaction_id = l.transaction_id and newest.version = l.version
      where s.wallet_id = l.wallet_id and s.chain = $1 and s.nonce = l.nonce and s.wanted is null and s.closed_at is null
        and newest.sent_at is not null and newest.waiting_block + $3 <= $2

@@ -4,7 +4,7 @@ export interface ReconcileResult {
   readonly visited: number;
   /** Of those, the ones that had none that runs and have one now. */
   readonly started: number;
-  /** Payments that still waited after their question was answered or its policy was changed; they look again. */
+  /** Payments that still waited after their question was answered, its policy changed, or a replacement asked for; they look again. */
   readonly reminded: number;
   /** Payments on which nothing was done for long; their workflows look at the database and at the chain. */
   readonly nudged: number;
@@ -23,7 +23,7 @@ export function describeReconcile(result: ReconcileResult): string {
   const { visited, started, reminded, nudged, failing, repaired, unwatched, expiredKeys } = result;
   const told: readonly (readonly [count: number, sentence: string])[] = [
     [started, `Started ${started} missing workflows.`],
-    [reminded, `Had ${reminded} look again for an answer.`],
+    [reminded, `Had ${reminded} look again for an answer or a wish.`],
     [nudged, `Nudged ${nudged} that made no progress.`],
     [failing, `${failing} of them fail again and again at the same step: see the worker's log.`],
     [repaired.reservations, `Gave back ${repaired.reservations} reservations of ended payments.`],

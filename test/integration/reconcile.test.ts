@@ -12,7 +12,9 @@ import { claimKey } from '../../shared/db/idempotency-keys.ts';
 import { findMismatches } from '../../shared/db/mismatches.ts';
 import { createPool, type Pool } from '../../shared/db/pool.ts';
 import { reserve } from '../../shared/db/reservations.ts';
+import { insertSlot, wishFor } from '../../shared/db/slots.ts';
 import { getTransaction } from '../../shared/db/transactions.ts';
+import type { EvmTransaction } from '../../shared/domain/receipt.ts';
 import type { ReconcileResult } from '../../shared/domain/reconcile.ts';
 import { newId } from '../../shared/ids.ts';
 import { transactionStart } from '../../shared/transaction-start.ts';
@@ -97,6 +99,22 @@ async function seeHead(ago: string): Promise<void> {
   await pool.query(`update chain_heads set seen_at = now() - $1::interval`, [ago]);
 }
 
+it('a wish that the workflow has not heard of is told again, for some time', async () => {
+  const id = await payment({ detail: 'broadcast', visitedMinutes: 1 });
+  await startWorkflow(id);
+  const { wallet_id: walletId } = await row(id);
+  const payload = { kind: 'evm-transaction' as const, transaction: {} as EvmTransaction };
+  await insertSlot(pool, { walletId, chain, nonce: 0, transactionId: id, payload });
+  await wishFor(pool, { transactionId: id, wanted: 'cancel', end: { code: 'cancelled', message: 'By hand.' } });
+  expect(await run()).toEqual(quiet);
+  const wishedAgo = (age: string) => pool.query('update slots set wanted_at = now() - $1::interval', [age]);
+  await wishedAgo('10 seconds');
+  expect(await run()).toEqual({ ...quiet, reminded: 1 });
+  expect(await signalsOf(client, id)).toEqual(['replace']);
+  await wishedAgo('3 minutes');
+  expect(await run()).toEqual(quiet);
+});
+
 describe('a payment without a workflow that runs', () => {
   it('gets one: never started, ended by hand, and ended as it should while its row is still pending', async () => {
     const [never, terminated, completed, running] = [
@@ -178,8 +196,7 @@ describe('a payment without progress', () => {
     await attempt(sent, { isFinal: true });
     for (const id of [waiting, sent, asked, moving]) await startWorkflow(id);
     expect(await run()).toEqual({ ...quiet, visited: 4, nudged: 2 });
-    expect(await signalsOf(client, waiting)).toEqual(['slotFree']);
-    expect(await signalsOf(client, sent)).toEqual(['lookAgain', 'chainState']);
+    for (const id of [waiting, sent]) expect(await signalsOf(client, id)).toEqual(['replace']);
     for (const id of [asked, moving]) expect(await signalsOf(client, id)).toEqual([]);
     const ago = (minutes: number) =>
       pool.query(
@@ -300,7 +317,7 @@ describe('a hash that was sent on a chain that nobody watches', () => {
     const { rows } = await pool.query('select seen_at from chain_heads');
     const seen_at = (rows[0].seen_at as Date).toISOString();
     expect(await run()).toEqual({ ...quiet, visited: 1, nudged: 1, unwatched: [{ chain, payments: 1, seen_at }] });
-    expect(await signalsOf(client, id)).toEqual(['lookAgain']);
+    expect(await signalsOf(client, id)).toEqual(['replace']);
     expect(await run()).toMatchObject({ visited: 0, unwatched: [{ chain, payments: 1 }] });
     await seeHead('1 second');
     expect(await run()).toEqual(quiet);

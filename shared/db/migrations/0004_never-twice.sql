@@ -37,6 +37,7 @@ alter table slots
   add column version integer not null default 1,
   -- A replacement that was asked for and has no payload yet.
   add column wanted text check (wanted in ('speed_up', 'cancel', 'fill')),
+  add column wanted_at timestamptz(3),
   -- Why the payment fails once a transaction that does nothing has taken its nonce.
   add column end_code text,
   add column end_message text;
