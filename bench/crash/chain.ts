@@ -60,12 +60,16 @@ export async function takeOverChain({ rpcUrl, depth }: { rpcUrl: string; depth: 
   await node.setAutomine(false);
   const mining = (async () => {
     while (!stopped) {
-      await node.setNextBlockBaseFeePerGas({ baseFeePerGas: baseFeeWei });
-      if (hasRoom) await node.mine({ blocks: 1 });
-      else await mineWithout();
+      await insistOn(mineOne);
       await delay(blockMs);
     }
   })();
+
+  async function mineOne(): Promise<void> {
+    await node.setNextBlockBaseFeePerGas({ baseFeePerGas: baseFeeWei });
+    if (hasRoom) await node.mine({ blocks: 1 });
+    else await mineWithout();
+  }
 
   /**
    * The small limit holds for as short as can be: what is sent in that moment is refused for good, which a payment must
