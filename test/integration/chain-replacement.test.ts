@@ -159,6 +159,7 @@ describe('replacing a payment’s transaction', () => {
     expect(next.outcome).toBe('sent');
     expect(await ask(payment.id, cancelPayment)).toBeUndefined();
     expect(await ask(payment.id, speedUpPayment)).toBe('ending');
+    expect(await slot(payment.id)).toMatchObject({ purpose: 'cancel', wanted: null });
     expect(await finish(payment.id)).toMatchObject({ status: 'failed' });
     const ended = await row(payment.id);
     expect(ended).toMatchObject({
@@ -304,6 +305,8 @@ describe('replacing a payment’s transaction', () => {
     const payment = await sent();
     const patience = { ...patiently.patience, giveUpMs: 0 };
     expect(await steps({ patience }).checkChain(payment.id)).toEqual({ state: 'waiting' });
+    expect(await slot(payment.id)).toMatchObject({ wanted: 'fill', end_code: 'dropped' });
+    expect(await ask(payment.id, cancelPayment)).toBeUndefined();
     expect(await slot(payment.id)).toMatchObject({ wanted: 'fill', end_code: 'dropped' });
     expect((await replaced(payment.id)).outcome).toBe('sent');
     expect(await finish(payment.id)).toMatchObject({ status: 'failed' });
