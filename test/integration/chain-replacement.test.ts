@@ -194,6 +194,20 @@ describe('replacing a payment’s transaction', () => {
     expect(await world.attempts(payment.id)).toHaveLength(2);
   });
 
+  it('takes a cancellation under another signature for ours, not for somebody else’s transaction', async () => {
+    const payment = await sent();
+    await ask(payment.id, cancelPayment);
+    const next = await replaced(payment.id);
+    if (!('payload' in next)) throw new Error(next.outcome);
+    const { transaction } = next.payload;
+    const fee = (BigInt(transaction.maxFeePerGasWei) + 1n).toString();
+    const twin = await signTransaction({ wallet, transaction: { ...transaction, maxFeePerGasWei: fee } });
+    for (const { hash } of [payment, next]) await world.node.dropTransaction({ hash });
+    await world.node.sendRawTransaction({ serializedTransaction: twin.raw });
+    expect(await finish(payment.id)).toMatchObject({ status: 'failed' });
+    expect(await row(payment.id)).toMatchObject({ failure_code: 'cancelled', hash: twin.hash });
+  });
+
   it('takes no wish for what is in a block, and drops one that comes too late', async () => {
     const payment = await sent();
     await ask(payment.id, cancelPayment);
