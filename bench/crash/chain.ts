@@ -58,9 +58,16 @@ export async function takeOverChain({ rpcUrl, depth }: { rpcUrl: string; depth: 
   let stopped = false;
 
   await node.setAutomine(false);
+  // A reorganisation beside a block that is being mined would leave the node with a number that has no block.
+  let last: Promise<unknown> = Promise.resolve();
+  function alone<T>(work: () => Promise<T>): Promise<T> {
+    const result = last.then(work);
+    last = result.catch(() => {});
+    return result;
+  }
   const mining = (async () => {
     while (!stopped) {
-      await insistOn(mineOne);
+      await alone(() => insistOn(mineOne));
       await delay(blockMs);
     }
   })();
@@ -102,11 +109,12 @@ export async function takeOverChain({ rpcUrl, depth }: { rpcUrl: string; depth: 
     setBlockTime(ms) {
       blockMs = ms;
     },
-    async reorg(wanted) {
-      await node.request({ method: 'anvil_reorg' as never, params: [wanted, []] as never });
-      // The node goes on with the limit of the block that it went back to, which may be one without room.
-      await node.setBlockGasLimit({ gasLimit: usualGas });
-    },
+    reorg: (wanted) =>
+      alone(async () => {
+        await node.request({ method: 'anvil_reorg' as never, params: [wanted, []] as never });
+        // The node goes on with the limit of the block that it went back to, which may be one without room.
+        await node.setBlockGasLimit({ gasLimit: usualGas });
+      }),
     async emptyPool() {
       await node.request({ method: 'anvil_dropAllTransactions' as never });
     },
