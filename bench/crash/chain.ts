@@ -142,7 +142,7 @@ export async function takeOverChain({ rpcUrl, depth }: { rpcUrl: string; depth: 
     async balances(wallet, token) {
       const [wei, minorUnits] = await Promise.all([
         node.getBalance({ address: wallet }),
-        node.readContract({ address: token, abi: erc20Abi, functionName: 'balanceOf', args: [wallet] }),
+        insistOn(() => node.readContract({ address: token, abi: erc20Abi, functionName: 'balanceOf', args: [wallet] })),
       ]);
       return { wei, minorUnits };
     },
@@ -153,7 +153,7 @@ export async function takeOverChain({ rpcUrl, depth }: { rpcUrl: string; depth: 
   };
 }
 
-/** In the middle of a reorganisation the node knows less for a moment than before and after. */
+/** In the middle of a reorganisation, or of a block without room, the node says less than before and after. */
 async function insistOn<T>(read: () => Promise<T>): Promise<T> {
   const deadline = Date.now() + knowsWithinMs;
   for (;;) {
