@@ -5,7 +5,7 @@ import { longestFundingPauseMs, nextQuietMs, usualWatchMs } from '../shared/doma
 import { answered } from './answered.ts';
 import { show, wake } from './payment-messages.ts';
 import type { Progress } from './progress.ts';
-import { allot, awaitFunds, fail, prepare } from './proxies.ts';
+import { allot, awaitApproval, awaitFunds, fail, prepare } from './proxies.ts';
 import { sendBytes, signAllotted } from './sign-and-send.ts';
 
 type Prepared = Awaited<ReturnType<ChainActivities['prepare']>>;
@@ -47,7 +47,7 @@ export async function sendPayment(
     }
     if (given.outcome === 'unfunded') {
       fundsMs = Math.min(nextQuietMs(fundsMs), longestFundingPauseMs);
-      const funds = await funded(transactionId, { message: given.message, pauseMs: fundsMs, progress });
+      const funds = await funded(transactionId, { message: given.message, pauseMs: fundsMs, progress, answerMs });
       if (funds) return leave(funds);
       from = 'prepare';
       continue;
@@ -92,17 +92,35 @@ async function failed(
   return { outcome: 'failed' };
 }
 
-/** Waits a while for money to pay the fee with. @returns undefined: look again */
+/**
+ * Waits a while for money to pay the fee with, and no longer than a question stands.
+ * @returns undefined: look again
+ */
 async function funded(
   transactionId: string,
-  { message, pauseMs, progress }: { message: string; pauseMs: number; progress: Progress },
+  {
+    message,
+    pauseMs,
+    progress,
+    answerMs,
+  }: { message: string; pauseMs: number; progress: Progress; answerMs: number | undefined },
 ): Promise<Over | undefined> {
   show('funds');
   progress.prepared = true;
+  if (answerMs !== undefined) {
+    const state = await awaitApproval(transactionId);
+    if (state.outcome === 'ended' || state.outcome === 'filling') return { outcome: state.outcome };
+    if (state.outcome === 'expired' || state.outcome === 'rejected') {
+      await wake(state.wake);
+      return { outcome: 'failed' };
+    }
+  }
   const { outcome } = await awaitFunds(transactionId, message);
   if (outcome !== 'waiting') return { outcome };
   await condition(() => progress.replaceHint || progress.answerHint, pauseMs);
+  // The next look reads everything that these were about.
   progress.replaceHint = false;
+  progress.answerHint = false;
   return undefined;
 }
 

@@ -83,8 +83,11 @@ async function watch(
   { progress, firstLookMs }: { progress: Progress; firstLookMs: number },
 ): Promise<EndStatus> {
   show('watch');
+  let lookAt = Date.now() + firstLookMs;
   for (let quietMs = firstLookMs; ; ) {
-    const hinted = quietMs > 0 && (await condition(() => progress.chainHint || progress.replaceHint, quietMs));
+    // News does not put the look off: whoever sends hints for ever cannot keep the chain from being asked.
+    const leftMs = lookAt - Date.now();
+    const hinted = leftMs > 0 && (await condition(() => progress.chainHint || progress.replaceHint, leftMs));
     // The watcher's word says what the database knows; after any other one the chain is asked as well.
     const heard = hinted && !progress.replaceHint;
     progress.chainHint = false;
@@ -101,6 +104,7 @@ async function watch(
       // What cannot be had now is tried again after a while, and the chain is asked meanwhile.
       if (nextLookMs !== undefined) {
         quietMs = nextLookMs;
+        lookAt = Date.now() + quietMs;
         continue;
       }
     }
@@ -113,6 +117,7 @@ async function watch(
       return end(transactionId, await fail(transactionId, 'replaced', message));
     }
     quietMs = nextQuietMs(quietMs);
+    lookAt = Date.now() + quietMs;
   }
 }
 

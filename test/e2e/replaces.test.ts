@@ -217,6 +217,35 @@ describe('a wallet without money for fees', () => {
     expect(await usdcOf(to)).toBe(1_000_000n);
   });
 
+  it('looks at its pace, however often it is hinted at, and ends at once when a person says no', async () => {
+    const [agent, to] = [await newAgent(), stranger()];
+    const rules = { threshold: '0', approvers: ['ann@example.com'] };
+    await client.post('/policies', { agent_id: agent.id, type: 'human_approval', rules });
+    await node().setBalance({ address: agent.address, value: 0n });
+    const { body } = await pay(agent.id, { to });
+    await until(body.id, ({ notice }) => notice !== null);
+    const handle = temporal.workflow.getHandle(body.id);
+    await handle.signal('lookAgain');
+    const looks = async () => {
+      const { events = [] } = await handle.fetchHistory();
+      const signalled = events!.findIndex((each) => each.workflowExecutionSignaledEventAttributes);
+      return events!.filter(
+        (each, index) =>
+          index > signalled && each.activityTaskScheduledEventAttributes?.activityType?.name === 'prepare',
+      );
+    };
+    const seen = await eventually(looks, ({ length }) => length >= 3, { timeoutMs: 30_000 });
+    const [second, third] = seen.slice(1).map(({ eventTime }) => Number(eventTime!.seconds) + eventTime!.nanos! / 1e9);
+    expect(third! - second!).toBeGreaterThan(1.5);
+    const rejected = await fetch(`${stack.baseUrl}/api/v1/transactions/${body.id}/reject`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${await stack.token('ann@example.com')}`, 'Content-Type': 'application/json' },
+      body: '{}',
+    });
+    expect(rejected.status).toBe(200);
+    expect(await ended(body.id)).toMatchObject({ failure_code: 'approval_rejected' });
+  });
+
   it('refuses early what is sure not to work: a transfer of the coin itself, or more than there is', async () => {
     const [agent, to] = [await newAgent(), stranger()];
     for (const token of ['ETH', 'USDC'])
