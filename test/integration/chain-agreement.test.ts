@@ -4,7 +4,7 @@ import { createBroadcast } from '../../activities/broadcast.ts';
 import { createCheckChain } from '../../activities/check-chain.ts';
 import { type BlockWatcher, createBlockWatcher } from '../../activities/watch-blocks.ts';
 import type { ChainAdapter } from '../../shared/chain/adapter.ts';
-import { createLogger } from '../../shared/log.ts';
+import { createLogger, type Logger } from '../../shared/log.ts';
 import { startTestChain, type TestChain } from '../support/anvil.ts';
 import { type ChainWorld, createChainWorld, signPayment, type TestWallet, until } from '../support/chain-world.ts';
 import type { RpcAnswer } from '../support/lagging-node.ts';
@@ -53,11 +53,11 @@ describe('endpoints that disagree', () => {
     const deps = { pool: world.pool, chains: new Map([[world.local.chain, adapter]]), ...patiently };
     return { broadcast: createBroadcast(deps), checkChain: createCheckChain(deps) };
   };
-  function watch(adapter: ChainAdapter): void {
+  function watch(adapter: ChainAdapter, log: Logger = logger): void {
     const wake = async (id: string) => {
       woken.push(id);
     };
-    const watcher = createBlockWatcher({ pool: world.pool, adapter, wake, logger });
+    const watcher = createBlockWatcher({ pool: world.pool, adapter, wake, logger: log });
     watchers.push(watcher);
     watcher.start();
   }
@@ -311,7 +311,9 @@ describe('endpoints that disagree', () => {
   it('with two endpoints makes final only what both say, and waits for the second', async () => {
     set({}, { down: true });
     const adapter = connect({ count: 2 });
-    watch(adapter);
+    const said: string[] = [];
+    const write = (_: unknown, text: string) => said.push(text);
+    watch(adapter, { info: write, warn: write } as unknown as Logger);
     const [payment] = await send(adapter);
     await mine();
     await untilIncluded(payment!.id);
@@ -320,6 +322,14 @@ describe('endpoints that disagree', () => {
     expect(await world.transaction(payment!.id)).toMatchObject({ status: 'pending', status_detail: 'confirming' });
     set({}, {});
     await untilFinal([payment!.id]);
+    await until(
+      async () => said.slice(1),
+      (lines) => lines.length === 2,
+    );
+    expect(said.slice(1)).toEqual([
+      'too few endpoints agree about payments that are due; asking again',
+      'the endpoints agree about what is due',
+    ]);
   });
 });
 
