@@ -155,11 +155,12 @@ function createSteps(clock: () => number) {
         [id],
       ),
     /** As the watcher does once an attempt is deep enough. */
-    async end(id: string, succeeded: boolean) {
+    async end(id: string, succeeded: boolean, purpose: 'payment' | 'noop' = 'payment') {
       await pool.query(
-        `insert into attempts (chain, hash, transaction_id, raw, block_number, block_hash, succeeded, fee_minor, final_at)
-         values ('eip155:31337', '0x' || $1, $1, '0x', 1, '0xb', $2, 1, now())`,
-        [id, succeeded],
+        `insert into attempts (chain, hash, transaction_id, raw, block_number, block_hash, succeeded, fee_minor, final_at,
+                               purpose)
+         values ('eip155:31337', '0x' || $1, $1, '0x', 1, '0xb', $2, 1, now(), $3)`,
+        [id, succeeded, purpose],
       );
       return settle(id);
     },
@@ -202,7 +203,13 @@ async function liveOneByOne(random: Random): Promise<void> {
       await steps.approve(payment.id);
       given = await steps.allot(payment.id);
     }
-    expect(given.outcome, told('second evaluation', payment)).toBe(expected.outcome === 'deny' ? 'denied' : 'allotted');
+    // Denied after others have gone past its nonce: it fails once that is used up.
+    const isFilling = expected.outcome === 'deny' && allotted.has(payment.id) && given.outcome === 'signed';
+    if (isFilling) await steps.end(payment.id, true, 'noop');
+    else
+      expect(given.outcome, told('second evaluation', payment)).toBe(
+        expected.outcome === 'deny' ? 'denied' : 'allotted',
+      );
     if (expected.outcome === 'deny') payment.state = 'released';
     else allotted.add(payment.id);
     payment.instantMs = nowMs;

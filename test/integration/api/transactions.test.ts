@@ -50,6 +50,8 @@ describe('transactions', () => {
       block_number: null,
       confirmations: 0,
       approval: null,
+      notice: null,
+      attempts: [],
       warnings: [],
       created_at: expect.any(String),
       updated_at: expect.any(String),
