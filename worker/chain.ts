@@ -2,6 +2,7 @@ import { type NativeConnection, Worker } from '@temporalio/worker';
 import type { ChainActivities } from '../activities/chain.ts';
 import { queues } from '../shared/temporal.ts';
 import { autoscalingPollers, shutdownGraceTime } from './limits.ts';
+import { createSlotGate, type SlotGate, tunerFor } from './slot-gate.ts';
 
 /** Requests to nodes at a time; a chain that hangs fills these slots and no others. */
 const maxConcurrentActivityTaskExecutions = 100;
@@ -11,17 +12,19 @@ export function createChainWorker({
   connection,
   namespace,
   activities,
+  gate = createSlotGate(),
 }: {
   connection: NativeConnection;
   namespace: string;
   activities: ChainActivities;
+  gate?: SlotGate;
 }): Promise<Worker> {
   return Worker.create({
     connection,
     namespace,
     taskQueue: queues.chain,
     activities,
-    maxConcurrentActivityTaskExecutions,
+    tuner: tunerFor(gate, { activities: maxConcurrentActivityTaskExecutions }),
     activityTaskPollerBehavior: autoscalingPollers,
     shutdownGraceTime,
   });

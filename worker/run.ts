@@ -7,9 +7,12 @@ import { createLogger, type Logger } from '../shared/log.ts';
 import { createStopSignal } from '../shared/stop-signal.ts';
 import { ensureSchedules } from './schedules.ts';
 import { type ServeDependencies, serve } from './serve.ts';
+import { createSlotGate } from './slot-gate.ts';
 import { createTemporalLogger } from './temporal-logger.ts';
 
 const connectRetryMs = 1_000;
+/** Longer than the server holds a question for a task (`matching.longPollExpirationInterval`). */
+const longestDrainMs = 4_000;
 /**
  * How long a worker that stops waits for a task that is on its way to it, before it gives up asking; the server ends the
  * asking itself where it can (`frontend.enableCancelWorkerPollsOnShutdown`). A task that is on its way all the same
@@ -18,8 +21,8 @@ const connectRetryMs = 1_000;
 const lastTaskWaitMs = 1_000;
 
 /**
- * Serves the configured queues until SIGTERM or SIGINT, which Temporal's runtime hears as well: no more tasks are
- * taken, those under way end first. See shared/stop-signal.ts for the second signal and the limit.
+ * Serves the configured queues until SIGTERM or SIGINT: no more tasks are asked for, those under way end first. See
+ * shared/stop-signal.ts for the second signal and the limit.
  * @throws ConfigError
  */
 export async function runWorker({
@@ -33,9 +36,11 @@ export async function runWorker({
   const logger = createLogger({ process: 'worker', level: config.logLevel });
   const stopping = createStopSignal({ log: logger });
   process.env.TEMPORAL_POLL_SHUTDOWN_INTERRUPT_WAIT_MS ??= String(lastTaskWaitMs);
-  Runtime.install({ logger: createTemporalLogger(logger) });
+  // Told to stop, we first ask for nothing more; the runtime itself would end the workers at once.
+  Runtime.install({ logger: createTemporalLogger(logger), shutdownSignals: [] });
   const connection = await connect(config.temporal, { logger, stopping });
   if (!connection) return;
+  const gate = createSlotGate();
   const client = new Client({ connection, namespace: config.temporal.namespace });
   let opened: Pool | undefined;
   const pool = () => {
@@ -43,12 +48,19 @@ export async function runWorker({
     return opened;
   };
   const served = await Promise.all(
-    config.queues.map((queue) => serve[queue]({ config, connection, client, logger, pool, wrap })),
+    config.queues.map((queue) => serve[queue]({ config, connection, client, logger, pool, wrap, gate })),
   );
   if (config.queues.includes('wallet')) await ensureSchedules(client);
+  const stop = async () => {
+    await Promise.race([gate.close(), delay(longestDrainMs)]);
+    for (const { worker } of served) worker.shutdown();
+  };
   logger.info({ queues: config.queues }, 'worker is ready');
   try {
-    await Promise.all(served.map(({ worker }) => worker.run()));
+    const running = served.map(({ worker }) => worker.run());
+    stopping.addEventListener('abort', stop, { once: true });
+    if (stopping.aborted) void stop();
+    await Promise.all(running);
   } finally {
     await Promise.all(served.map(({ stop }) => stop()));
     await opened?.end();

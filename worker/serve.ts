@@ -21,6 +21,7 @@ import { makeWorkflowBundle } from './bundle.ts';
 import { createChainWorker } from './chain.ts';
 import { createMailTransport } from './mail-transport.ts';
 import { createSigningWorker } from './signing.ts';
+import type { SlotGate } from './slot-gate.ts';
 import { createWalletWorker } from './wallet.ts';
 import { createWebhookWorker } from './webhooks.ts';
 
@@ -39,6 +40,8 @@ export interface ServeDependencies {
   readonly pool: () => Pool;
   /** Stands around every activity; crash tests end the process in it. */
   readonly wrap: <A extends object>(activities: A) => A;
+  /** Through which all workers of the process ask for tasks. */
+  readonly gate: SlotGate;
 }
 
 /** How each queue is put together from the configuration. */
@@ -52,26 +55,45 @@ export const serve: Readonly<Record<QueueName, (deps: ServeDependencies) => Prom
 const clock = () => new Date();
 const nothing = async () => {};
 
-async function serveWallet({ config, connection, client, logger, pool, wrap }: ServeDependencies): Promise<Served> {
+async function serveWallet({
+  config,
+  connection,
+  client,
+  logger,
+  pool,
+  wrap,
+  gate,
+}: ServeDependencies): Promise<Served> {
   const policyKey = await importReceiptKey(readFileSync(config.policyKeyFile!, 'utf8'));
   const { maxInFlight, spareKeys, patience, workflowBundle: codePath } = config;
   const deps = { pool: pool(), client, clock: databaseClock, logger, policyKey, maxInFlight, spareKeys, patience };
   const activities = wrap(createWalletActivities(deps));
   const workflowBundle = codePath ? { codePath } : await makeWorkflowBundle();
   const { namespace } = config.temporal;
-  return { worker: await createWalletWorker({ connection, namespace, activities, workflowBundle }), stop: nothing };
+  return {
+    worker: await createWalletWorker({ connection, namespace, activities, gate, workflowBundle }),
+    stop: nothing,
+  };
 }
 
-async function serveSigning({ config, connection, wrap }: ServeDependencies): Promise<Served> {
+async function serveSigning({ config, connection, wrap, gate }: ServeDependencies): Promise<Served> {
   const identity = await loadCoordinatorIdentity(config.coordinatorKeyFile!);
   const signer = await createSignerClient({ signers: config.signers!, identity });
   const { namespace } = config.temporal;
   const activities = wrap(createSigningActivities({ signer }));
-  const worker = await createSigningWorker({ connection, namespace, activities });
+  const worker = await createSigningWorker({ connection, namespace, activities, gate });
   return { worker, stop: async () => signer.close() };
 }
 
-async function serveChain({ config, connection, client, logger, pool, wrap }: ServeDependencies): Promise<Served> {
+async function serveChain({
+  config,
+  connection,
+  client,
+  logger,
+  pool,
+  wrap,
+  gate,
+}: ServeDependencies): Promise<Served> {
   const adapters = createRegistry(config.registry).chains.map((chain) =>
     createEvmAdapter({
       chain,
@@ -86,14 +108,14 @@ async function serveChain({ config, connection, client, logger, pool, wrap }: Se
   const firstTriedAt = () => new Date(activityInfo().scheduledTimestampMs);
   const activities = wrap(createChainActivities({ pool: pool(), chains, clock, firstTriedAt, patience }));
   const { namespace } = config.temporal;
-  const worker = await createChainWorker({ connection, namespace, activities });
+  const worker = await createChainWorker({ connection, namespace, activities, gate });
   const wake = (transactionId: string) => client.workflow.getHandle(transactionId).signal(messageNames.chainState);
   const watchers = adapters.map((adapter) => createBlockWatcher({ pool: pool(), adapter, wake, logger }));
   for (const watcher of watchers) watcher.start();
   return { worker, stop: async () => void (await Promise.all(watchers.map((watcher) => watcher.stop()))) };
 }
 
-async function serveWebhooks({ config, connection, logger, pool, wrap }: ServeDependencies): Promise<Served> {
+async function serveWebhooks({ config, connection, logger, pool, wrap, gate }: ServeDependencies): Promise<Served> {
   const registry = createRegistry(config.registry);
   const transport = createMailTransport({
     server: config.smtpServer!,
@@ -111,6 +133,6 @@ async function serveWebhooks({ config, connection, logger, pool, wrap }: ServeDe
     }),
   );
   const { namespace } = config.temporal;
-  const worker = await createWebhookWorker({ connection, namespace, activities });
+  const worker = await createWebhookWorker({ connection, namespace, activities, gate });
   return { worker, stop: async () => transport.close() };
 }

@@ -2,6 +2,7 @@ import { type NativeConnection, Worker } from '@temporalio/worker';
 import type { SigningActivities } from '../activities/signing.ts';
 import { queues } from '../shared/temporal.ts';
 import { autoscalingPollers, shutdownGraceTime } from './limits.ts';
+import { createSlotGate, type SlotGate, tunerFor } from './slot-gate.ts';
 
 /** Signatures and key generations at a time: the signers' processors are the limit, not this process. */
 const maxConcurrentActivityTaskExecutions = 20;
@@ -11,17 +12,19 @@ export function createSigningWorker({
   connection,
   namespace,
   activities,
+  gate = createSlotGate(),
 }: {
   connection: NativeConnection;
   namespace: string;
   activities: SigningActivities;
+  gate?: SlotGate;
 }): Promise<Worker> {
   return Worker.create({
     connection,
     namespace,
     taskQueue: queues.signing,
     activities,
-    maxConcurrentActivityTaskExecutions,
+    tuner: tunerFor(gate, { activities: maxConcurrentActivityTaskExecutions }),
     activityTaskPollerBehavior: autoscalingPollers,
     shutdownGraceTime,
   });

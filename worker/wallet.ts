@@ -3,6 +3,7 @@ import { Worker } from '@temporalio/worker';
 import type { WalletActivities } from '../activities/wallet.ts';
 import { queues } from '../shared/temporal.ts';
 import { autoscalingPollers, shutdownGraceTime } from './limits.ts';
+import { createSlotGate, type SlotGate, tunerFor } from './slot-gate.ts';
 
 /** Workflows at rest that are kept in memory (about 0.5 MB each); the others are replayed when something happens. */
 const maxCachedWorkflows = 400;
@@ -23,11 +24,13 @@ export function createWalletWorker({
   namespace,
   activities,
   workflowBundle,
+  gate = createSlotGate(),
 }: {
   connection: NativeConnection;
   namespace: string;
   activities: WalletActivities;
   workflowBundle: WorkflowBundleWithSourceMap | { codePath: string };
+  gate?: SlotGate;
 }): Promise<Worker> {
   return Worker.create({
     connection,
@@ -36,9 +39,11 @@ export function createWalletWorker({
     activities,
     workflowBundle,
     maxCachedWorkflows,
-    maxConcurrentWorkflowTaskExecutions,
-    maxConcurrentLocalActivityExecutions,
-    maxConcurrentActivityTaskExecutions,
+    tuner: tunerFor(gate, {
+      workflowTasks: maxConcurrentWorkflowTaskExecutions,
+      activities: maxConcurrentActivityTaskExecutions,
+      localActivities: maxConcurrentLocalActivityExecutions,
+    }),
     stickyQueueScheduleToStartTimeout,
     workflowTaskPollerBehavior: autoscalingPollers,
     shutdownGraceTime,

@@ -3,6 +3,7 @@ import type { WebhookActivities } from '../activities/webhooks.ts';
 import { queues } from '../shared/temporal.ts';
 import { autoscalingPollers, shutdownGraceTime } from './limits.ts';
 import { mailConnections } from './mail-transport.ts';
+import { createSlotGate, type SlotGate, tunerFor } from './slot-gate.ts';
 
 /** As many as there are connections to the mail server: no mail waits for one while its time runs. */
 const maxConcurrentActivityTaskExecutions = mailConnections;
@@ -12,17 +13,19 @@ export function createWebhookWorker({
   connection,
   namespace,
   activities,
+  gate = createSlotGate(),
 }: {
   connection: NativeConnection;
   namespace: string;
   activities: WebhookActivities;
+  gate?: SlotGate;
 }): Promise<Worker> {
   return Worker.create({
     connection,
     namespace,
     taskQueue: queues.webhooks,
     activities,
-    maxConcurrentActivityTaskExecutions,
+    tuner: tunerFor(gate, { activities: maxConcurrentActivityTaskExecutions }),
     activityTaskPollerBehavior: autoscalingPollers,
     shutdownGraceTime,
   });

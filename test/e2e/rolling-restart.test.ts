@@ -16,13 +16,10 @@ const walletCount = 4;
 /** Payments that each wallet has under way at a time. */
 const lanesEach = 2;
 /**
- * What the restarts may cost a payment: nothing to speak of; or, where a task was on its way to a worker that stopped, the
- * longest timeout after which one is repeated (that of `prepare` and `broadcast`), and a replay.
+ * What a restart may cost a payment: that another worker takes over its workflow (2 s), while the new one starts on the
+ * same processors. Less than the shortest timeout after which a lost task is repeated (5 s).
  */
-const usualCostMs = 3_000;
-const lostTaskCostMs = 12_000;
-/** Share of the payments that may meet the second of these. */
-const lostShare = 0.15;
+const restartCostMs = 4_500;
 /** `EventType` of Temporal's API. */
 const activityTimedOut = 14;
 
@@ -131,7 +128,7 @@ async function timeoutsOf({ id }: Paid): Promise<number> {
 const slowest = (payments: readonly Paid[]) => Math.max(...payments.map(({ ms }) => ms));
 
 describe('a rolling restart under load', () => {
-  it('of both workers, twice, ends none, and costs few of them more than a moment', { timeout: 120_000 }, async () => {
+  it('of both workers, twice, ends none, and costs each no more than a moment', { timeout: 120_000 }, async () => {
     const usual = await payDuring(async () => {}, { atLeast: 5 });
     const meanwhile = await payDuring(
       async () => {
@@ -142,9 +139,7 @@ describe('a rolling restart under load', () => {
     expect(meanwhile.length).toBeGreaterThanOrEqual(40);
     const timeouts = await Promise.all(meanwhile.map(timeoutsOf));
     expect(Math.max(...timeouts)).toBe(0);
-    expect(slowest(meanwhile)).toBeLessThan(slowest(usual) + lostTaskCostMs);
-    const late = meanwhile.filter(({ ms }) => ms > slowest(usual) + usualCostMs);
-    expect(late.length).toBeLessThanOrEqual(lostShare * meanwhile.length);
+    expect(slowest(meanwhile)).toBeLessThan(slowest(usual) + restartCostMs);
   });
 
   it('of both api processes and all signers, twice, loses no answer and answers no 5xx', {
