@@ -1,6 +1,7 @@
 import type { Address } from 'viem';
 import { LOCAL_CHAIN } from '../../dev/anvil.ts';
 import { deployToken } from '../../dev/token.ts';
+import { insistOn } from './chain.ts';
 import { confirmations, type PlannedPolicy, type RoundPlan } from './plan.ts';
 import type { CrashWorld } from './world.ts';
 
@@ -24,14 +25,14 @@ export async function prepareAgents(
 ): Promise<CrashAgent[][]> {
   const { chain, stack, usdcAddress } = world;
   chain.setBlockTime(fastBlockMs);
-  const token = await deployToken({ rpcUrl: stack.rpcUrl });
+  const token = await insistOn(() => deployToken({ rpcUrl: stack.rpcUrl }));
   const made: Omit<CrashAgent, 'before'>[][] = [];
   for (const [index, plan] of plans.entries()) {
     const names = plan.agents.map((_, agent) => `${label}-${index}-${plan.seed}-${agent}`);
     const agents = await Promise.all(
       names.map((name, agent) => makeAgent(world, { name, policies: plan.agents[agent]! })),
     );
-    for (const { address } of agents) await token.topUp({ address, ...funds });
+    for (const { address } of agents) await insistOn(() => token.topUp({ address, ...funds }));
     made.push(agents);
   }
   await chain.pass(confirmations);

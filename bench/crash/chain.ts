@@ -154,7 +154,7 @@ export async function takeOverChain({ rpcUrl, depth }: { rpcUrl: string; depth: 
 }
 
 /** In the middle of a reorganisation, or of a block without room, the node says less than before and after. */
-async function insistOn<T>(read: () => Promise<T>): Promise<T> {
+export async function insistOn<T>(read: () => Promise<T>): Promise<T> {
   const deadline = Date.now() + knowsWithinMs;
   for (;;) {
     try {
