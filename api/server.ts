@@ -1,5 +1,6 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Express } from 'express';
 import { PurserError } from '../shared/errors.ts';
 import type { Logger } from '../shared/log.ts';
@@ -20,6 +21,8 @@ const maxConnections = 10_000;
  * is on its way, whose client would not know what became of it.
  */
 const noticeMs = 3_000;
+/** So long, at least, new ones are taken: one that is being made while we close would be reset. */
+const leastNoticeMs = 500;
 /** How long requests in flight may take to end after a stop. */
 const drainMs = 25_000;
 const stoppingReport = {
@@ -126,7 +129,8 @@ async function drain(server: Server, { connections, log }: { connections: Connec
     log.warn('requests in flight did not end in time; their connections are cut');
     server.closeAllConnections();
   }, drainMs);
-  await connections.allClosed(noticeMs);
+  await delay(leastNoticeMs);
+  await connections.allClosed(noticeMs - leastNoticeMs);
   await new Promise<void>((resolve) => server.close(() => resolve()));
   clearTimeout(cut);
 }

@@ -146,21 +146,30 @@ describe('a rolling restart under load', () => {
     timeout: 120_000,
   }, async () => {
     let turn = 0;
-    /** A balancer: the other process when one takes no connection; nothing was sent then. Anything else is an error. */
+    /** A balancer: the other process when one takes no connection or breaks one; the key makes both the same request. */
     const post: Post = async (path, body) => {
       turn += 1;
       const first = turn % 2;
+      const key = `rolling ${turn}`;
       for (const index of [first, 1 - first]) {
         const url = stack.apiUrls[index]!;
-        try {
+        const ask = async () => {
           const answer = await fetch(`${url}/api/v1${path}`, {
             method: 'POST',
-            headers: { 'X-API-Key': stack.apiKey, 'Content-Type': 'application/json' },
+            headers: { 'X-API-Key': stack.apiKey, 'Content-Type': 'application/json', 'Idempotency-Key': key },
             body: JSON.stringify(body),
           });
           return { status: answer.status, body: (await answer.json()) as { id: string } };
+        };
+        try {
+          const answer = await ask();
+          // The process that broke the connection is still at work on it: its answer comes.
+          return answer.status === 409
+            ? await eventually(ask, ({ status }) => status !== 409, { timeoutMs: 10_000 })
+            : answer;
         } catch (error) {
-          if ((error as { cause?: { code?: string } }).cause?.code !== 'ECONNREFUSED') throw error;
+          const code = (error as { cause?: { code?: string } }).cause?.code ?? '';
+          if (!['ECONNREFUSED', 'ECONNRESET', 'UND_ERR_SOCKET'].includes(code)) throw error;
         }
       }
       throw new Error('Both api processes take no connection.');
