@@ -11,7 +11,7 @@ import { createSlotGate } from './slot-gate.ts';
 import { createTemporalLogger } from './temporal-logger.ts';
 
 const connectRetryMs = 1_000;
-/** Longer than the server holds a question for a task (`matching.longPollExpirationInterval`). */
+/** Under load the last questions for tasks are answered sooner; without load no task comes that could be lost. */
 const longestDrainMs = 4_000;
 /**
  * How long a worker that stops waits for a task that is on its way to it, before it gives up asking; the server ends the
