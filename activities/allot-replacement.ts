@@ -10,7 +10,7 @@ import { dropWish, findSlot, putPayload, type SlotRow } from '../shared/db/slots
 import { putNotice, type TransactionRow } from '../shared/db/transactions.ts';
 import { restartWaiting } from '../shared/db/waiting-attempts.ts';
 import { formatAmount } from '../shared/domain/money.ts';
-import type { SignPayload } from '../shared/domain/receipt.ts';
+import type { TransactionPayload } from '../shared/domain/receipt.ts';
 import { lockAgentAndTransaction } from './end-payment.ts';
 import { notFound } from './failures.ts';
 import { type Allotment, type PolicyKey, receiptFor } from './issue-receipt.ts';
@@ -87,7 +87,9 @@ export function createDropReplacement({ pool }: { pool: Pool }) {
 
 const kindOf = (purpose: SlotRow['purpose']) => (purpose === 'payment' ? 'payment' : 'noop');
 
-type Plan = { readonly payload: SignPayload; readonly purpose: SlotRow['purpose'] } | { readonly refusal: string };
+type Plan =
+  | { readonly payload: TransactionPayload; readonly purpose: SlotRow['purpose'] }
+  | { readonly refusal: string };
 
 async function plan(
   db: Queryable,
@@ -117,7 +119,7 @@ function feesFor({
   isFirst,
 }: {
   row: TransactionRow;
-  before: SignPayload['transaction'];
+  before: TransactionPayload['transaction'];
   terms: ReplacementTerms;
   isFirst: boolean;
 }): { maxFeePerGasWei: string; maxPriorityFeePerGasWei: string } | undefined {
@@ -147,7 +149,7 @@ async function holdFee(
     row,
     transaction,
     terms: { atBlock, nativeBalanceMinor },
-  }: { row: TransactionRow; transaction: SignPayload['transaction']; terms: ReplacementTerms },
+  }: { row: TransactionRow; transaction: TransactionPayload['transaction']; terms: ReplacementTerms },
 ): Promise<string | undefined> {
   const neededWei = BigInt(transaction.valueWei) + BigInt(transaction.gas) * BigInt(transaction.maxFeePerGasWei);
   const place = { walletId: row.wallet_id, chain: row.chain, asset: 'native' };

@@ -1,7 +1,7 @@
 import type { PreparedTransfer } from '../shared/chain/adapter.ts';
 import { buildTransfer } from '../shared/chain/evm/build-transfer.ts';
 import { lockWallet } from '../shared/db/agents.ts';
-import { approvalsOfTransaction, withdrawApproval } from '../shared/db/approvals.ts';
+import { approvalsOfPayment, withdrawApproval } from '../shared/db/approvals.ts';
 import { hasAttempts } from '../shared/db/attempts.ts';
 import type { Clock } from '../shared/db/clock.ts';
 import { inTransaction, type Pool, type Queryable } from '../shared/db/pool.ts';
@@ -16,7 +16,7 @@ import {
 } from '../shared/db/transactions.ts';
 import { isAgreed } from '../shared/domain/approval.ts';
 import type { Decision } from '../shared/domain/policy/engine.ts';
-import type { SignPayload } from '../shared/domain/receipt.ts';
+import type { TransactionPayload } from '../shared/domain/receipt.ts';
 import { endUnsent, type Failure } from '../shared/end-unsent.ts';
 import { findRejection, inactiveFailure, lockAgentAndTransaction } from './end-payment.ts';
 import { askPeople, denialFailure, judge, noteEvaluation, reserveFor } from './evaluate-policy.ts';
@@ -113,11 +113,11 @@ async function isAwaiting(
   { decision, now }: { decision: Decision; now: Date },
 ): Promise<boolean> {
   if (decision.approvals.length === 0 && row.status_detail !== 'awaiting_approval') return false;
-  for (const { id, policy_id, status } of await approvalsOfTransaction(db, { transactionId: row.id }))
+  for (const { id, policy_id, status } of await approvalsOfPayment(db, { paymentId: row.id }))
     if (status === 'pending' && !decision.approvals.some((demand) => demand.policy_id === policy_id))
       await withdrawApproval(db, { id });
   await askPeople(db, row, { decision, now });
-  const approvals = await approvalsOfTransaction(db, { transactionId: row.id });
+  const approvals = await approvalsOfPayment(db, { paymentId: row.id });
   const isWaiting = !decision.approvals.every((demand) =>
     approvals.some((approval) => approval.policy_id === demand.policy_id && isAgreed(approval, demand)),
   );
@@ -128,7 +128,7 @@ async function isAwaiting(
 async function takeSlot(
   db: Queryable,
   { row, prepared, maxInFlight }: { row: TransactionRow; prepared: PreparedTransfer; maxInFlight: number },
-): Promise<SignPayload | undefined> {
+): Promise<TransactionPayload | undefined> {
   const place = { walletId: row.wallet_id, chain: row.chain };
   if ((await countOpenSlots(db, place)) >= maxInFlight) {
     await markWaiting(db, { id: row.id });
@@ -136,7 +136,7 @@ async function takeSlot(
   }
   const nonce = await nextNonce(db, { ...place, minedCount: prepared.minedCount });
   const transaction = buildTransfer({ intent: intentOf(row, prepared.maxFeeMinor), nonce, prepared });
-  const payload: SignPayload = { kind: 'evm-transaction', transaction };
+  const payload: TransactionPayload = { kind: 'evm-transaction', transaction };
   await insertSlot(db, { ...place, nonce, transactionId: row.id, payload });
   await markSigning(db, { id: row.id, nonce });
   return payload;

@@ -1,4 +1,4 @@
-import { type ApprovalRow, approvalsOfTransaction, moveApproval } from '../shared/db/approvals.ts';
+import { type ApprovalRow, approvalsOfPayment, moveApproval } from '../shared/db/approvals.ts';
 import type { Clock } from '../shared/db/clock.ts';
 import { inTransaction, type Pool, type Queryable } from '../shared/db/pool.ts';
 import { type TransactionRow, takeLongestWaiting } from '../shared/db/transactions.ts';
@@ -45,7 +45,7 @@ export function createAwaitApproval({ pool, clock }: { pool: Pool; clock: Clock 
         const message = `Nobody approved the payment until ${expiredAt.toISOString()}.`;
         return end(db, row, { outcome: 'expired', failure: { code: 'approval_timeout', message } });
       }
-      const questions = await approvalsOfTransaction(db, { transactionId });
+      const questions = await approvalsOfPayment(db, { paymentId: transactionId });
       const pending = questions.filter(({ status }) => status === 'pending');
       const { demands } = await judge(db, row, now);
       if (pending.length === 0) return { outcome: 'go' };
@@ -78,7 +78,7 @@ function areCurrent(questions: readonly ApprovalRow[], demands: readonly Approva
 /** Ends what nobody decided in time. @returns when the time of the first such question was over */
 async function expire(db: Queryable, row: TransactionRow, now: Date): Promise<Date | undefined> {
   let expiredAt: Date | undefined;
-  for (const seen of await approvalsOfTransaction(db, { transactionId: row.id })) {
+  for (const seen of await approvalsOfPayment(db, { paymentId: row.id })) {
     const next = advanceApproval(seen, { kind: 'expire' }, now);
     if ('refusal' in next || !(await moveApproval(db, { seen, ...next, now }))) continue;
     await noteApproval(db, { id: seen.id, type: 'approval.expired' });

@@ -1,5 +1,5 @@
 import { lockAgent } from '../shared/db/agents.ts';
-import { approvalsOfTransaction } from '../shared/db/approvals.ts';
+import { approvalsOfPayment } from '../shared/db/approvals.ts';
 import type { Queryable } from '../shared/db/pool.ts';
 import { getTransaction, lockTransaction, type TransactionRow } from '../shared/db/transactions.ts';
 import { notFound } from './failures.ts';
@@ -26,7 +26,7 @@ export async function findRejection(
   db: Queryable,
   row: TransactionRow,
 ): Promise<{ code: 'approval_rejected'; message: string } | undefined> {
-  const approvals = await approvalsOfTransaction(db, { transactionId: row.id });
+  const approvals = await approvalsOfPayment(db, { paymentId: row.id });
   const rejection = approvals.find(({ status }) => status === 'rejected')?.decisions.at(-1);
   if (!rejection) return undefined;
   const because = rejection.note === null ? '.' : `: ${rejection.note}`;

@@ -1,5 +1,5 @@
 import { insertApprovalMails } from '../shared/db/approval-mails.ts';
-import { approvalsOfTransaction, getApproval, insertApproval, withdrawApproval } from '../shared/db/approvals.ts';
+import { approvalsOfPayment, getApproval, insertApproval, withdrawApproval } from '../shared/db/approvals.ts';
 import { findAttempts } from '../shared/db/attempts.ts';
 import { insertAudit } from '../shared/db/audit.ts';
 import type { Clock } from '../shared/db/clock.ts';
@@ -70,14 +70,14 @@ export function judge(db: Queryable, row: TransactionRow, now: Date): Promise<Ev
     amountMinor: BigInt(row.amount_minor),
     toAddress: row.to_address,
   };
-  return judgePayment(db, { agentId: row.agent_id, payment, now, transactionId: row.id });
+  return judgePayment(db, { agentId: row.agent_id, payment, now, paymentId: row.id });
 }
 
 /** Takes a stored payment from its agent's limits, or moves it to this moment. */
 export function reserveFor(db: Queryable, row: TransactionRow, now: Date): Promise<void> {
   const atoms = toAtoms(BigInt(row.amount_minor), row.decimals);
   const { id: transactionId, account_id: accountId, agent_id: agentId, token } = row;
-  return reserve(db, { transactionId, accountId, agentId, token, atoms, now });
+  return reserve(db, { paymentId: transactionId, accountId, agentId, token, atoms, now });
 }
 
 /** What was decided and why, for the audit log; what was denied, for the receivers of events. */
@@ -114,7 +114,7 @@ export async function askPeople(
   row: TransactionRow,
   { decision, now }: { decision: Decision; now: Date },
 ): Promise<void> {
-  const standing = await approvalsOfTransaction(db, { transactionId: row.id });
+  const standing = await approvalsOfPayment(db, { paymentId: row.id });
   for (const demand of decision.approvals) {
     const asked = standing.find(
       ({ policy_id, status }) => policy_id === demand.policy_id && (status === 'pending' || status === 'approved'),
@@ -131,7 +131,7 @@ async function ask(
   { demand, now }: { demand: ApprovalDemand; now: Date },
 ): Promise<void> {
   const { account_id: accountId, agent_id: agentId, id: transactionId } = row;
-  const asked = await insertApproval(db, { accountId, agentId, transactionId, demand, now });
+  const asked = await insertApproval(db, { accountId, agentId, paymentId: transactionId, demand, now });
   if (!asked) return;
   await insertApprovalMails(db, { approvalId: asked.id, approvers: asked.approvers });
   await noteApproval(db, { id: asked.id, type: 'approval.requested' });
@@ -162,9 +162,7 @@ async function firstStepLeft(db: Queryable, transactionId: string) {
 /** How long the question that expires first still stands, if one is open. */
 async function timeToAnswer(db: Queryable, row: TransactionRow, clock: Clock): Promise<{ answerWithinMs?: number }> {
   if (row.status_detail !== 'awaiting_approval') return {};
-  const pending = (await approvalsOfTransaction(db, { transactionId: row.id })).find(
-    ({ status }) => status === 'pending',
-  );
+  const pending = (await approvalsOfPayment(db, { paymentId: row.id })).find(({ status }) => status === 'pending');
   if (!pending) return {};
   return { answerWithinMs: Math.max(1, pending.expires_at.getTime() - (await clock(db)).getTime()) };
 }

@@ -1,14 +1,14 @@
 import type { WalletRow } from '../shared/db/agents.ts';
 import type { TransactionRow } from '../shared/db/transactions.ts';
-import type { PaymentIntent, SignPayload } from '../shared/domain/receipt.ts';
+import type { PaymentIntent, TransactionPayload } from '../shared/domain/receipt.ts';
 import { signReceipt } from '../shared/receipt.ts';
 
 /** What the signing step needs, complete: it has no database. */
-export interface Allotment {
+export interface Allotment<Payload = TransactionPayload> {
   readonly keyId: string;
   readonly path: string;
   readonly address: string;
-  readonly payload: SignPayload;
+  readonly payload: Payload;
   readonly receipt: string;
 }
 
@@ -41,7 +41,7 @@ export async function receiptFor(
     payload,
     now,
     purpose = 'payment',
-  }: { row: TransactionRow; wallet: WalletRow; payload: SignPayload; now: Date; purpose?: 'payment' | 'noop' },
+  }: { row: TransactionRow; wallet: WalletRow; payload: TransactionPayload; now: Date; purpose?: 'payment' | 'noop' },
 ): Promise<Allotment> {
   const { gas, maxFeePerGasWei } = payload.transaction;
   const maxFeeMinor = (BigInt(gas) * BigInt(maxFeePerGasWei)).toString();

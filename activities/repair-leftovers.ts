@@ -51,10 +51,10 @@ function repair(pool: Pool, { ownerId }: { ownerId: string }): Promise<Leftover 
     const row = await lockOwner(db, { ownerId });
     const found = await leftoversOf(db, { ownerId });
     if (!found) return undefined;
-    if (row?.status === 'confirmed') await closeReservation(db, { transactionId: ownerId, state: 'settled' });
-    if (row?.status === 'failed') await closeReservation(db, { transactionId: ownerId, state: 'released' });
+    if (row?.status === 'confirmed') await closeReservation(db, { paymentId: ownerId, state: 'settled' });
+    if (row?.status === 'failed') await closeReservation(db, { paymentId: ownerId, state: 'released' });
     await endHolds(db, { ownerId, block: row?.block_number ?? null });
-    await cancelApprovals(db, { transactionId: ownerId });
+    await cancelApprovals(db, { paymentId: ownerId });
     return found;
   });
 }

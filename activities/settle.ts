@@ -45,7 +45,7 @@ export function createSettle({ pool }: { pool: Pool }) {
       if (feeMinor === null || blockNumber === null) throw impossible(`Attempt ${hash} is final without a receipt.`);
       const fact = { id: row.id, hash, feeMinor, blockNumber, confirmations: row.confirmations };
       const isPaid = final.succeeded === true && final.purpose === 'payment';
-      await closeReservation(db, { transactionId, state: isPaid ? 'settled' : 'released' });
+      await closeReservation(db, { paymentId: transactionId, state: isPaid ? 'settled' : 'released' });
       await closeHolds(db, { ownerId: row.id, block: blockNumber, spent: spentOf(row, { feeMinor, isPaid }) });
       if (isPaid) await confirmTransaction(db, fact);
       else {

@@ -80,7 +80,7 @@ async function insertPast(pool: Pool, agent: DecisionAgent, { count }: { count: 
     [accountId, agentId, walletId, chain, fromAddress, toAddress, count],
   );
   await pool.query(
-    `insert into reservations (transaction_id, account_id, agent_id, token, atoms, state, instant, closed_at)
+    `insert into reservations (payment_id, account_id, agent_id, token, atoms, state, instant, closed_at)
      select id, account_id, agent_id, token, amount_minor * power(10::numeric, 36 - decimals), 'settled', created_at,
             updated_at
      from transactions where agent_id = $1`,

@@ -73,7 +73,7 @@ export async function startStack(context: StackContext): Promise<Stack> {
     DATABASE_URL: database.appUrl,
     TEMPORAL_ADDRESS: temporal.address,
     PURSER_CHAINS: env.PURSER_CHAINS ?? LOCAL_CHAIN,
-    PURSER_EXTRA_TOKENS: [`${LOCAL_CHAIN}/erc20:${chain.usdcAddress}=USDC/6`, env.PURSER_EXTRA_TOKENS]
+    PURSER_EXTRA_TOKENS: [`${LOCAL_CHAIN}/erc20:${chain.usdcAddress}=USDC/6/USD Coin/2`, env.PURSER_EXTRA_TOKENS]
       .filter(Boolean)
       .join(','),
     PURSER_RPC_EIP155_31337: chain.rpcUrl,

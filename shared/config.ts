@@ -17,17 +17,29 @@ const list = z.string().transform((text) =>
 );
 
 const extraToken = z.string().transform((text, context): ExtraToken => {
-  const found = /^(eip155:\d+)\/erc20:(0x[0-9a-fA-F]{40})=([A-Za-z0-9]{1,16})\/(\d{1,2})$/.exec(text);
+  const found =
+    /^(eip155:\d+)\/erc20:(0x[0-9a-fA-F]{40})=([A-Za-z0-9]{1,16})\/(\d{1,2})(?:\/([^/]{1,64})\/([^/]{1,16}))?$/.exec(
+      text,
+    );
   if (!found) {
-    context.addIssue({ code: 'custom', message: `"${text}" is not like eip155:31337/erc20:0x…=USDC/6` });
+    context.addIssue({
+      code: 'custom',
+      message: `"${text}" is not like eip155:31337/erc20:0x…=USDC/6 or …=USDC/6/USD Coin/2`,
+    });
     return z.NEVER;
   }
-  const [, chain, contract, symbol, decimals] = found as unknown as [string, string, string, string, string];
+  const [, chain = '', contract = '', symbol = '', decimals, name, version] = found;
   if (Number(decimals) > atomDecimals) {
     context.addIssue({ code: 'custom', message: `"${text}" has more than ${atomDecimals} decimals` });
     return z.NEVER;
   }
-  return { chain, asset: getAddress(contract), symbol: symbol.toUpperCase(), decimals: Number(decimals) };
+  return {
+    chain,
+    asset: getAddress(contract),
+    symbol: symbol.toUpperCase(),
+    decimals: Number(decimals),
+    ...(name !== undefined && version !== undefined && { domain: { name, version } }),
+  };
 });
 
 const common = z.object({

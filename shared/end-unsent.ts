@@ -18,13 +18,13 @@ export interface Failure {
  */
 export async function endUnsent(db: Queryable, row: TransactionRow, failure: Failure): Promise<'failed' | 'filling'> {
   const slot = await findSlot(db, { transactionId: row.id });
-  await cancelApprovals(db, { transactionId: row.id });
+  await cancelApprovals(db, { paymentId: row.id });
   if (slot && !(await hasAttempts(db, { transactionId: row.id })) && (await hasLaterSlots(db, slot))) {
     await wishFor(db, { transactionId: row.id, wanted: 'fill', end: failure });
     return 'filling';
   }
   await failTransaction(db, { id: row.id, ...failure });
-  await closeReservation(db, { transactionId: row.id, state: 'released' });
+  await closeReservation(db, { paymentId: row.id, state: 'released' });
   await dropHolds(db, { ownerId: row.id });
   if (!(await releaseSlot(db, { transactionId: row.id }))) await closeSlot(db, { transactionId: row.id });
   return 'failed';

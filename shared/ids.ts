@@ -13,7 +13,9 @@ export type IdPrefix =
   | 'apr'
   | 'evt'
   | 'aud'
-  | 'ptpl';
+  | 'ptpl'
+  | 'sess'
+  | 'led';
 
 /**
  * A new identifier: the prefix and a UUIDv7 in base32, so that ids made later sort later.

@@ -8,19 +8,14 @@ import { createUsage } from './domain/policy/usage.ts';
 /**
  * Judges a payment by its agent's policies and usage as they stand in this database transaction. Reads only; whoever
  * goes on to reserve holds the agent's lock.
- * @param transactionId the payment, if it is stored: what it has reserved is not counted against itself
+ * @param paymentId the payment, if it is stored: what it has reserved is not counted against itself
  */
 export async function judgePayment(
   db: Queryable,
-  {
-    agentId,
-    payment,
-    now,
-    transactionId,
-  }: { agentId: string; payment: PolicyPayment; now: Date; transactionId?: string },
+  { agentId, payment, now, paymentId }: { agentId: string; payment: PolicyPayment; now: Date; paymentId?: string },
 ): Promise<Evaluation> {
   const { policies, defaultDeny } = await policiesOfAgent(db, { agentId });
   const windowsMs = windowsOf(policies);
-  const entries = await readUsage(db, { agentId, windowsMs, now, exceptTransactionId: transactionId });
+  const entries = await readUsage(db, { agentId, windowsMs, now, exceptPaymentId: paymentId });
   return evaluate({ payment, policies, usage: createUsage({ windowsMs, entries }), now, defaultDeny });
 }

@@ -33,6 +33,13 @@ const claims = z.strictObject({
     to: address,
     amount_minor: minor,
     max_fee_minor: minor,
+    authorization: z
+      .strictObject({
+        valid_after: z.int().nonnegative(),
+        valid_before: z.int().nonnegative(),
+        nonce: z.templateLiteral(['0x', z.string()]).refine((s) => /^0x[0-9a-f]{64}$/.test(s), 'must be 32 bytes'),
+      })
+      .optional(),
   }),
   iat: z.int().nonnegative(),
   exp: z.int().nonnegative(),

@@ -1,11 +1,17 @@
 import type { ShownApproval } from './db/approvals.ts';
 import { formatAmount } from './domain/money.ts';
 
+/** The payment that a question is about, by the id of its kind. */
+export function paymentOf(paymentId: string): { transaction_id: string | null; ledger_id: string | null } {
+  const isTransaction = paymentId.startsWith('tx_');
+  return { transaction_id: isTransaction ? paymentId : null, ledger_id: isTransaction ? null : paymentId };
+}
+
 /** An approval as on the wire, in answers and in events. */
 export function renderApproval(row: ShownApproval) {
   return {
     id: row.id,
-    transaction_id: row.transaction_id,
+    ...paymentOf(row.payment_id),
     agent_id: row.agent_id,
     policy_id: row.policy_id,
     status: row.status,
@@ -13,6 +19,7 @@ export function renderApproval(row: ShownApproval) {
     token: row.token,
     chain: row.chain,
     to_address: row.to_address,
+    target_url: row.target_url,
     threshold: row.threshold,
     required_approvals: row.required_approvals,
     approvers: row.approvers,

@@ -13,6 +13,8 @@ export const queues = {
 export const workflowNames = {
   transaction: 'transaction',
   approvalMail: 'approvalMail',
+  x402Session: 'x402Session',
+  x402Payment: 'x402Payment',
   accountKey: 'accountKey',
   readiness: 'readiness',
   reconcile: 'reconcile',
@@ -24,6 +26,10 @@ export const workflowNames = {
 /** Names of messages to a running `transaction`. */
 export const messageNames = {
   policyDecision: 'policyDecision',
+  /** Of `x402Payment`: answered once the row shows how it stands. */
+  authorization: 'authorization',
+  /** Of `x402Session`: a hint that it was deleted. */
+  sessionEnded: 'sessionEnded',
   chainState: 'chainState',
   slotFree: 'slotFree',
   /** Somebody has answered, or something else has changed: hints to read the database, that decide nothing. */
@@ -56,6 +62,21 @@ export interface ApprovalMailInput {
 /** Answer of the update `policyDecision`: only that the row can be read now. */
 export interface PolicyDecision {
   readonly outcome: 'allowed' | 'denied' | 'failed';
+}
+
+/** Input of workflow `x402Session`, whose id is the session's. */
+export interface X402SessionInput {
+  readonly sessionId: string;
+}
+
+/** Input of workflow `x402Payment`, whose id is the payment's. */
+export interface X402PaymentInput {
+  readonly ledgerId: string;
+}
+
+/** Answer of the update `authorization`: only that the row can be read now. */
+export interface X402Answer {
+  readonly outcome: 'issued' | 'awaiting' | 'failed' | 'ending';
 }
 
 /** Input and result of workflow `accountKey`, whose id is `account-key/<account id>`: single-flight for each account. */

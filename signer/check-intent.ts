@@ -1,5 +1,11 @@
 import { decodeFunctionData, encodeFunctionData, erc20Abi, type Hex, isAddressEqual, zeroAddress } from 'viem';
-import type { EvmTransaction, PaymentIntent, ReceiptWallet } from '../shared/domain/receipt.ts';
+import type {
+  EvmTransaction,
+  PaymentIntent,
+  ReceiptWallet,
+  SignPayload,
+  TransferAuthorization,
+} from '../shared/domain/receipt.ts';
 import { Refusal } from './refusal.ts';
 
 /** What a transaction does, read from its own bytes. */
@@ -20,18 +26,45 @@ export function checkWallet(allowed: ReceiptWallet, asked: { keyId: string; path
 }
 
 /**
- * Compares a transaction with what the receipt allows: chain, asset, recipient, amount, and the most it may cost.
+ * Compares what is to be signed with what the receipt allows.
+ * @param wallet address of the wallet that pays
  * @throws Refusal `intent_mismatch` naming the first difference; `unsupported_call` for anything but the two transfers
  */
-export function checkIntent(allowed: PaymentIntent, tx: EvmTransaction): void {
+export function checkIntent(
+  allowed: PaymentIntent,
+  { payload, wallet }: { payload: SignPayload; wallet: string },
+): void {
+  if (payload.kind === 'evm-transaction') checkTransaction(allowed, payload.transaction);
+  else checkAuthorization(allowed, { authorization: payload.authorization, wallet });
+}
+
+/** Chain, asset, recipient, amount, and the one nonce and time: a receipt is never good for a second authorisation. */
+function checkAuthorization(
+  allowed: PaymentIntent,
+  { authorization, wallet }: { authorization: TransferAuthorization; wallet: string },
+): void {
+  const { domain, from, to, value, validAfter, validBefore, nonce } = authorization;
+  expectEqual('chain', allowed.chain, `eip155:${domain.chainId}`);
+  expectEqual('asset', allowed.asset.toLowerCase(), domain.verifyingContract.toLowerCase());
+  expectEqual('payer', wallet.toLowerCase(), from.toLowerCase());
+  expectEqual('recipient', allowed.to.toLowerCase(), to.toLowerCase());
+  expectEqual('amount', allowed.amount_minor, value);
+  refuseZero(to);
+  expectEqual('nonce', allowed.authorization?.nonce ?? 'none', nonce);
+  expectEqual('valid_after', String(allowed.authorization?.valid_after), String(validAfter));
+  expectEqual('valid_before', String(allowed.authorization?.valid_before), String(validBefore));
+}
+
+/** Chain, asset, recipient, amount, and the most it may cost. */
+function checkTransaction(allowed: PaymentIntent, tx: EvmTransaction): void {
+  if (allowed.authorization)
+    throw new Refusal('intent_mismatch', 'the receipt allows an authorisation, no transaction');
   const movement = readMovement(tx);
   expectEqual('chain', allowed.chain, `eip155:${tx.chainId}`);
   expectEqual('asset', allowed.asset.toLowerCase(), movement.asset.toLowerCase());
   expectEqual('recipient', allowed.to.toLowerCase(), movement.to.toLowerCase());
   expectEqual('amount', allowed.amount_minor, movement.amountMinor.toString());
-  if (isAddressEqual(movement.to, zeroAddress)) {
-    throw new Refusal('intent_mismatch', 'recipient is the zero address, which is never paid');
-  }
+  refuseZero(movement.to);
   const feeWei = BigInt(tx.gas) * BigInt(tx.maxFeePerGasWei);
   if (feeWei > BigInt(allowed.max_fee_minor)) {
     throw new Refusal(
@@ -39,6 +72,11 @@ export function checkIntent(allowed: PaymentIntent, tx: EvmTransaction): void {
       `fee of up to ${feeWei} wei is above the receipt's ceiling ${allowed.max_fee_minor}`,
     );
   }
+}
+
+function refuseZero(to: Hex): void {
+  if (isAddressEqual(to, zeroAddress))
+    throw new Refusal('intent_mismatch', 'recipient is the zero address, which is never paid');
 }
 
 /**

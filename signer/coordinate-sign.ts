@@ -2,14 +2,14 @@ import { randomBytes } from 'node:crypto';
 import { type Hex, hexToBytes, isAddressEqual, numberToHex, recoverAddress, slice } from 'viem';
 import type { SignPayload } from '../shared/domain/receipt.ts';
 import type { SignerPeer, SignerTransport } from './call.ts';
-import { digestOfEvmTransaction } from './digest/evm.ts';
+import { digestOf } from './digest/payload.ts';
 import { SignerFault } from './errors.ts';
 
 const SIGNATURE_BYTES = 65;
 /** Half of the order of secp256k1: EIP-2 allows only s at or below it. */
 const HALF_ORDER = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
 
-/** One signature over one whole transaction. JSON-safe. */
+/** One signature over one whole transaction or authorisation. JSON-safe. */
 export interface SignRequest {
   /** Id of the account's key. */
   keyId: string;
@@ -79,7 +79,7 @@ async function checkSignature(p: {
   const fail = (message: string, cause?: unknown): never => {
     throw new SignerFault({ message: `the signature from signer ${p.signedBy} ${message}`, party: p.signedBy, cause });
   };
-  const digest = digestOfEvmTransaction(p.payload.transaction);
+  const digest = digestOf(p.payload);
   if (p.result.digest !== digest) fail(`is over digest ${p.result.digest}, expected ${digest}`);
   const bytes = hexToBytes(p.result.signature);
   if (bytes.length !== SIGNATURE_BYTES) fail(`has ${bytes.length} bytes, expected ${SIGNATURE_BYTES}`);

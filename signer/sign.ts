@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { ReceiptError, verifyReceipt } from '../shared/receipt.ts';
 import { checkIntent, checkWallet } from './check-intent.ts';
 import { peerOf, type SignerContext } from './context.ts';
-import { digestOfEvmTransaction, evmTransactionSchema } from './digest/evm.ts';
+import { digestOf, payloadSchema } from './digest/payload.ts';
 import { decodeBatch, type SignSession as EngineSession, encodeBatch } from './engine/engine.ts';
 import { openMessage, sealMessage } from './envelope.ts';
 import { rethrowEngineFault } from './fault.ts';
@@ -22,7 +22,7 @@ const requestShape = {
   keyId: z.string().min(1).max(128),
   path: z.string().regex(/^m\/44\/60\/0\/0\/(0|[1-9]\d{0,8})$/, 'must be m/44/60/0/0/<index>'),
   address: z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'must be a 20-byte address'),
-  payload: z.strictObject({ kind: z.literal('evm-transaction'), transaction: evmTransactionSchema }),
+  payload: payloadSchema,
   receipt: z.string().max(8000),
   counterparty: z.literal(PARTIES),
 };
@@ -120,7 +120,7 @@ async function openSession(
     },
   );
   checkWallet(receipt.wallet, { keyId, path, address });
-  checkIntent(receipt.intent, payload.transaction);
+  checkIntent(receipt.intent, { payload, wallet: receipt.wallet.address });
   if (counterparty === context.party) throw new Refusal('malformed', 'counterparty must be another signer');
   if (context.store.isBanned({ keyId, party: counterparty })) {
     throw new Refusal(
@@ -132,7 +132,7 @@ async function openSession(
   if (share.address.toLowerCase() !== address.toLowerCase()) {
     throw new Refusal('intent_mismatch', `wallet address is ${address}, key ${keyId} at ${path} has ${share.address}`);
   }
-  const digest = hexToBytes(digestOfEvmTransaction(payload.transaction));
+  const digest = hexToBytes(digestOf(payload));
   const engine = new context.engine.SignSession(
     share,
     Buffer.from(p.session, 'hex'),

@@ -1,4 +1,4 @@
-import { type ApprovalRow, approvalsOfTransaction } from '../../shared/db/approvals.ts';
+import { type ApprovalRow, approvalsOfPayment } from '../../shared/db/approvals.ts';
 import type { Once } from '../idempotency.ts';
 import { type Answer, type DecideDependencies, decideApprovals } from './decide-approval.ts';
 
@@ -12,10 +12,10 @@ const maxTries = 5;
  */
 export async function answerPayment(
   deps: DecideDependencies,
-  { transactionId, once, ...answer }: { transactionId: string; once: Once } & Omit<Answer, 'approvalId' | 'agentId'>,
+  { paymentId, once, ...answer }: { paymentId: string; once: Once } & Omit<Answer, 'approvalId' | 'agentId'>,
 ) {
   for (let attempt = 1; ; attempt += 1) {
-    const questions = await approvalsOfTransaction(deps.pool, { transactionId });
+    const questions = await approvalsOfPayment(deps.pool, { paymentId });
     const asked = questions.filter(({ approvers }) => approvers.includes(answer.approver));
     const open = asked.filter((question) => isOpenTo(question, answer.approver));
     const [first, ...others] = (open.length > 0 ? open : mostTelling(asked)).map((question) => ({

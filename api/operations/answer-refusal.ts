@@ -1,5 +1,6 @@
 import type { ApprovalRow } from '../../shared/db/approvals.ts';
 import { PurserError } from '../../shared/errors.ts';
+import { paymentOf } from '../../shared/render-approval.ts';
 import type { Refusal } from './decide-approval.ts';
 
 /** Says why an answer to a question was not taken, and how the question stands. */
@@ -36,7 +37,7 @@ function alreadyDecided({ id, status, decisions, decided_at }: ApprovalRow): str
 function detailsOf(approval: ApprovalRow) {
   return {
     approval_id: approval.id,
-    transaction_id: approval.transaction_id,
+    ...paymentOf(approval.payment_id),
     status: approval.status,
     decisions: approval.decisions.map(({ approver, decision, decided_at }) => ({ approver, decision, decided_at })),
     expires_at: approval.expires_at.toISOString(),

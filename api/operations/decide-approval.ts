@@ -36,7 +36,7 @@ export interface Refusal {
 export interface DecideDependencies {
   readonly pool: Pool;
   /** Tells the payment's workflow that there is something to read; whether it hears does not matter. */
-  readonly tellAnswer: (transactionId: string, decision: 'approved' | 'rejected') => Promise<void>;
+  readonly tellAnswer: (paymentId: string, decision: 'approved' | 'rejected') => Promise<void>;
 }
 
 /**
@@ -58,7 +58,7 @@ export async function decideApprovals(
       return decided;
     });
     if (approvals.some(({ status }) => status !== 'pending'))
-      await tellAnswer(approvals[0]!.transaction_id, answers[0].decision);
+      await tellAnswer(approvals[0]!.payment_id, answers[0].decision);
     return { approvals };
   } catch (error) {
     if (error instanceof Refused) return error.why;
@@ -101,7 +101,7 @@ async function decideOne(
     actor: door.via === 'operator' ? { type: 'system', id: 'operator' } : { type: 'approver', id: approver },
     result: 'success',
     metadata: {
-      transaction_id: approval.transaction_id,
+      payment_id: approval.payment_id,
       status: approval.status,
       approver,
       note,

@@ -1,6 +1,6 @@
 import {
   type ApprovalRow,
-  approvalsOfTransaction,
+  approvalsOfPayment,
   countApprovals,
   findApproval,
   listApprovals,
@@ -152,7 +152,7 @@ function decidePaymentEndpoints({ pool, temporal }: ApprovalDependencies, decisi
       find: async ({ caller, id }) => {
         const payment = isId('tx', id) ? await findTransaction(pool, { id, accountId: caller.accountId }) : undefined;
         if (!payment) return undefined;
-        const questions = await approvalsOfTransaction(pool, { transactionId: payment.id });
+        const questions = await approvalsOfPayment(pool, { paymentId: payment.id });
         const approver = questions.length > 0 ? requireApprover(caller, { asked: questions, about: id }) : undefined;
         return { transactionId: id, approver };
       },
@@ -162,7 +162,7 @@ function decidePaymentEndpoints({ pool, temporal }: ApprovalDependencies, decisi
             ? undefined
             : await answerPayment(
                 { pool, tellAnswer: temporal.tellAnswer },
-                { transactionId, approver, decision, note: body.note || null, once },
+                { paymentId: transactionId, approver, decision, note: body.note || null, once },
               );
         if (approver === undefined || !result)
           throw new PurserError(

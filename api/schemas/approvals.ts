@@ -42,7 +42,14 @@ const notice = z.object({
 export const approval = z
   .object({
     id: approvalId,
-    transaction_id: z.string().meta({ description: 'The payment.', example: 'tx_01kahvd1r0fv2t5c7m4y2q8s3z' }),
+    transaction_id: z.string().nullable().meta({
+      description: 'The payment, where it is a transaction.',
+      example: 'tx_01kahvd1r0fv2t5c7m4y2q8s3z',
+    }),
+    ledger_id: z
+      .string()
+      .nullable()
+      .meta({ description: 'The payment, where it is one out of an x402 session.', example: null }),
     agent_id: z.string().meta({ example: 'agent_01kahvd1r0fv2t5c7m4y2q8s3z' }),
     policy_id: z
       .string()
@@ -56,6 +63,7 @@ export const approval = z
     token: z.string().meta({ example: 'USDC' }),
     chain: chainId,
     to_address: z.string().meta({ example: '0x2B5AD5c4795c026514f8317c7a215E218DcCD6cF' }),
+    target_url: z.string().nullable().meta({ description: 'What an x402 payment pays for.', example: null }),
     threshold: z.string().meta({ description: "The policy's: larger amounts need a person.", example: '100' }),
     required_approvals: z.int().meta({ description: 'How many of the approvers must agree.', example: 1 }),
     approvers: z.array(address).meta({ description: 'Who is asked.' }),

@@ -11,7 +11,7 @@ const leftovers: Readonly<Record<string, string>> = {
     select h.owner_id || ', ' || h.amount_minor || ' ' || h.asset as what from holds h
     join wallets w on w.id = h.wallet_id where w.agent_id = any($1) and h.closed_at is null`,
   'a reservation is open': `
-    select transaction_id as what from reservations where agent_id = any($1) and state = 'reserved'`,
+    select payment_id as what from reservations where agent_id = any($1) and state = 'reserved'`,
   'a wallet has a gap': `
     select w.agent_id || ': ' || count(*) || ' slots up to nonce ' || max(s.nonce) as what
     from slots s join wallets w on w.id = s.wallet_id where w.agent_id = any($1)

@@ -10,6 +10,13 @@ export interface Token {
   readonly symbol: string;
   readonly decimals: number;
   readonly asset: Asset;
+  /** EIP-712 domain of a contract that transfers by signed authorisation (EIP-3009); others cannot be used with x402. */
+  readonly domain?: TokenDomain;
+}
+
+export interface TokenDomain {
+  readonly name: string;
+  readonly version: string;
 }
 
 export interface Chain {
@@ -25,11 +32,16 @@ export interface Chain {
   readonly tokens: readonly Token[];
 }
 
-const token = (symbol: string, decimals: number, asset: string): Token => ({
+const token = (symbol: string, decimals: number, asset: string, domain?: TokenDomain): Token => ({
   symbol,
   decimals,
   asset: asset === 'native' ? 'native' : getAddress(asset),
+  ...(domain && { domain }),
 });
+
+/** Of Circle's contracts: `name()` and `version()`, which differ between chains. */
+const usdCoin: TokenDomain = { name: 'USD Coin', version: '2' };
+const usdc: TokenDomain = { name: 'USDC', version: '2' };
 
 /** Sources: each chain's native coin by its own documentation; contracts by Circle's and Tether's published lists. */
 const known: readonly Chain[] = [
@@ -41,7 +53,7 @@ const known: readonly Chain[] = [
     confirmations: 12,
     tokens: [
       token('ETH', 18, 'native'),
-      token('USDC', 6, '0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48'),
+      token('USDC', 6, '0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48', usdCoin),
       token('USDT', 6, '0xdAC17F958D2ee523a2206206994597C13D831ec7'),
       token('DAI', 18, '0x6B175474E89094C44Da98b954EedeAC495271d0F'),
     ],
@@ -54,7 +66,7 @@ const known: readonly Chain[] = [
     confirmations: 10,
     tokens: [
       token('ETH', 18, 'native'),
-      token('USDC', 6, '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913'),
+      token('USDC', 6, '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913', usdCoin),
       token('DAI', 18, '0x50c5725949A6F0c72E6C4a641F24049A917DB0Cb'),
     ],
   },
@@ -64,7 +76,7 @@ const known: readonly Chain[] = [
     name: 'Base Sepolia',
     network: 'testnet',
     confirmations: 10,
-    tokens: [token('ETH', 18, 'native'), token('USDC', 6, '0x036CbD53842c5426634e7929541eC2318f3dCF7e')],
+    tokens: [token('ETH', 18, 'native'), token('USDC', 6, '0x036CbD53842c5426634e7929541eC2318f3dCF7e', usdc)],
   },
   {
     id: 'eip155:56',
@@ -86,7 +98,7 @@ const known: readonly Chain[] = [
     confirmations: 64,
     tokens: [
       token('POL', 18, 'native'),
-      token('USDC', 6, '0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359'),
+      token('USDC', 6, '0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359', usdCoin),
       token('USDT', 6, '0xc2132D05D31c914a87C6611C10748AEb04B58e8F'),
       token('DAI', 18, '0x8f3Cf7ad23Cd3CaDbD9735AFf958023239c6A063'),
     ],

@@ -7,7 +7,8 @@ export interface ApprovalRow {
   readonly id: string;
   readonly account_id: string;
   readonly agent_id: string;
-  readonly transaction_id: string;
+  /** The transaction, or the payment out of an x402 session. */
+  readonly payment_id: string;
   readonly policy_id: string;
   readonly threshold: string;
   readonly required_approvals: number;
@@ -37,6 +38,8 @@ export interface ShownApproval extends ApprovalRow {
   readonly from_address: string;
   readonly to_address: string;
   readonly memo: string | null;
+  /** What an x402 payment pays for. */
+  readonly target_url: string | null;
   readonly agent_name: string;
   readonly agent_description: string | null;
   readonly account_name: string;
@@ -49,22 +52,22 @@ export async function insertApproval(
   {
     accountId,
     agentId,
-    transactionId,
+    paymentId,
     demand,
     now,
-  }: { accountId: string; agentId: string; transactionId: string; demand: ApprovalDemand; now: Date },
+  }: { accountId: string; agentId: string; paymentId: string; demand: ApprovalDemand; now: Date },
 ): Promise<ApprovalRow | undefined> {
   const { rows } = await db.query<ApprovalRow>(
-    `insert into approvals (id, account_id, agent_id, transaction_id, policy_id, threshold, required_approvals,
+    `insert into approvals (id, account_id, agent_id, payment_id, policy_id, threshold, required_approvals,
                             approvers, expires_at, created_at)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9::timestamptz + $10 * interval '1 second', $9)
-     on conflict (transaction_id, policy_id) where status in ('pending', 'approved') do nothing
+     on conflict (payment_id, policy_id) where status in ('pending', 'approved') do nothing
      returning *`,
     [
       newId('apr'),
       accountId,
       agentId,
-      transactionId,
+      paymentId,
       demand.policy_id,
       demand.threshold,
       demand.required_approvals,
@@ -76,13 +79,10 @@ export async function insertApproval(
   return rows[0];
 }
 
-export async function approvalsOfTransaction(
-  db: Queryable,
-  { transactionId }: { transactionId: string },
-): Promise<ApprovalRow[]> {
+export async function approvalsOfPayment(db: Queryable, { paymentId }: { paymentId: string }): Promise<ApprovalRow[]> {
   const { rows } = await db.query<ApprovalRow>(
-    'select * from approvals where transaction_id = $1 order by expires_at, id',
-    [transactionId],
+    'select * from approvals where payment_id = $1 order by expires_at, id',
+    [paymentId],
   );
   return rows;
 }
@@ -120,10 +120,10 @@ export async function moveApproval(
 }
 
 /** Withdraws the open questions of a payment that has ended. */
-export async function cancelApprovals(db: Queryable, { transactionId }: { transactionId: string }): Promise<void> {
+export async function cancelApprovals(db: Queryable, { paymentId }: { paymentId: string }): Promise<void> {
   await db.query(
-    `update approvals set status = 'cancelled', decided_at = now() where transaction_id = $1 and status = 'pending'`,
-    [transactionId],
+    `update approvals set status = 'cancelled', decided_at = now() where payment_id = $1 and status = 'pending'`,
+    [paymentId],
   );
 }
 
@@ -139,11 +139,11 @@ export async function withdrawApproval(db: Queryable, { id }: { id: string }): P
 const shownStatus = `case when a.status = 'pending' and a.expires_at <= now() then 'expired' else a.status end`;
 
 const shown = `select a.*, ${shownStatus} as status, t.chain, t.token, t.decimals, t.amount_minor, t.from_address,
-    t.to_address, t.memo, g.agent_name, g.agent_description, c.name as account_name,
+    t.to_address, t.memo, t.target_url, g.agent_name, g.agent_description, c.name as account_name,
     coalesce((select jsonb_agg(jsonb_build_object('approver', m.approver, 'status', m.status, 'error', m.error,
                 'sent_at', to_char(m.sent_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')) order by m.approver)
               from approval_mails m where m.approval_id = a.id), '[]') as notices
-  from approvals a join transactions t on t.id = a.transaction_id join agents g on g.id = a.agent_id
+  from approvals a join payments t on t.id = a.payment_id join agents g on g.id = a.agent_id
   join accounts c on c.id = a.account_id`;
 
 /** One question, whoever's it is: for workers and for the holder of a link. */
@@ -208,8 +208,8 @@ export async function takeReminders(db: Queryable, { limit }: { limit: number })
        update approvals set reminder_at = null
        where id in (select id from approvals where reminder_at <= now() order by reminder_at, id limit $1
                     for update skip locked)
-       returning transaction_id)
-     select distinct t.id from due join transactions t on t.id = due.transaction_id
+       returning payment_id)
+     select distinct t.id from due join payments t on t.id = due.payment_id
      where t.status = 'pending' and t.status_detail = 'awaiting_approval'`,
     [limit],
   );

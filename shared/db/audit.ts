@@ -6,10 +6,10 @@ export async function insertAudit(
   db: Queryable,
   entry: {
     accountId: string;
-    action: 'transaction.evaluated' | 'approval.approved' | 'approval.rejected';
+    action: 'transaction.evaluated' | 'x402_payment.evaluated' | 'approval.approved' | 'approval.rejected';
     /** Who did it; the service itself unless given. */
     actor?: { type: 'approver' | 'system'; id: string };
-    resourceType: 'transaction' | 'approval';
+    resourceType: 'transaction' | 'approval' | 'x402_payment';
     resourceId: string;
     agentId: string;
     result: 'success' | 'denied';

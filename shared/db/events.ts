@@ -9,7 +9,13 @@ export type EventType =
   | 'approval.rejected'
   | 'approval.expired'
   | 'agent.status_changed'
-  | 'agent.low_gas';
+  | 'agent.low_gas'
+  | 'x402.session.created'
+  | 'x402.session.exhausted'
+  | 'x402.session.expired'
+  | 'x402.session.deleted'
+  | 'x402.payment.completed'
+  | 'x402.payment.failed';
 
 /** Notes what happened, in the database transaction of the change that it reports. */
 export async function insertEvent(
@@ -17,7 +23,7 @@ export async function insertEvent(
   event: {
     accountId: string;
     type: EventType;
-    resourceType: 'transaction' | 'approval' | 'agent';
+    resourceType: 'transaction' | 'approval' | 'agent' | 'x402_session' | 'x402_payment';
     resourceId: string;
     agentId: string;
     data: unknown;

@@ -27,8 +27,9 @@ export async function heldBy(
   const { rows } = await db.query<{ held: string }>(
     `select coalesce(sum(amount_minor), 0) as held from (
        select h.owner_id, h.amount_minor from holds h left join transactions t on t.id = h.owner_id
+       left join x402_payments p on p.id = h.owner_id
        where h.wallet_id = $1 and h.chain = $2 and h.asset = $3 and h.closed_block is null
-         and (t.block_number is null or t.block_number > $4)
+         and coalesce(t.block_number, p.block_number, $4 + 1) > $4
        union all
        select owner_id, amount_minor from holds
        where wallet_id = $1 and chain = $2 and asset = $3 and closed_block > $4) each_hold

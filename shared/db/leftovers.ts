@@ -11,14 +11,15 @@ export interface Leftover {
 
 /** Each kind of leftover with its owner, by the names of {@link Leftover}. */
 const leftovers = `
-  select r.transaction_id as owner_id, 'reservations' as kind from reservations r
-  join transactions t on t.id = r.transaction_id where r.state = 'reserved' and t.status <> 'pending'
+  select r.payment_id as owner_id, 'reservations' as kind from reservations r
+  join payments t on t.id = r.payment_id where r.state = 'reserved' and not t.is_open
   union all
   select h.owner_id, 'holds' from holds h
-  left join transactions t on t.id = h.owner_id where h.closed_at is null and t.status is distinct from 'pending'
+  where h.closed_at is null and not exists (select from payments t where t.id = h.owner_id and t.is_open)
+    and not exists (select from x402_sessions s where s.id = h.owner_id and s.released_at is null)
   union all
-  select a.transaction_id, 'approvals' from approvals a
-  join transactions t on t.id = a.transaction_id where a.status = 'pending' and t.status <> 'pending'`;
+  select a.payment_id, 'approvals' from approvals a
+  join payments t on t.id = a.payment_id where a.status = 'pending' and t.status <> 'pending'`;
 
 const counted = `select owner_id, (count(*) filter (where kind = 'reservations'))::int as reservations,
     (count(*) filter (where kind = 'holds'))::int as holds,

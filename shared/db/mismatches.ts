@@ -13,29 +13,49 @@ export interface Mismatch {
 /** Each finds the ids of what must not be; the agent's id where a sum is wrong. */
 const checks: Readonly<Record<string, string>> = {
   'an open reservation of a payment that has ended': `
-    select r.transaction_id as id from reservations r join transactions t on t.id = r.transaction_id
-    where r.state = 'reserved' and t.status <> 'pending'`,
-  'a settled reservation of a payment that is not confirmed': `
-    select r.transaction_id as id from reservations r join transactions t on t.id = r.transaction_id
-    where r.state = 'settled' and t.status <> 'confirmed'`,
-  'a released reservation of a payment that has not failed': `
-    select r.transaction_id as id from reservations r join transactions t on t.id = r.transaction_id
-    where r.state = 'released' and t.status <> 'failed'`,
+    select r.payment_id as id from reservations r join payments t on t.id = r.payment_id
+    where r.state = 'reserved' and not t.is_open`,
+  'a settled reservation of a payment that was not made': `
+    select r.payment_id as id from reservations r join payments t on t.id = r.payment_id
+    where r.state = 'settled' and not t.is_paid`,
+  'a released reservation of a payment that has not come to nothing': `
+    select r.payment_id as id from reservations r join payments t on t.id = r.payment_id
+    where r.state = 'released' and (t.is_open or t.is_paid)`,
   'a payment that was allowed and has no reservation': `
     select t.id from transactions t
     where t.status <> 'failed' and t.decision is not null
-      and not exists (select from reservations r where r.transaction_id = t.id)`,
-  'an open hold of a payment that has ended': `
-    select h.owner_id as id from holds h join transactions t on t.id = h.owner_id
-    where h.closed_at is null and t.status <> 'pending'`,
+      and not exists (select from reservations r where r.payment_id = t.id)
+    union all
+    select t.id from x402_payments t
+    where t.status <> 'failed' and not exists (select from reservations r where r.payment_id = t.id)`,
+  'an open hold of a payment or session that has ended': `
+    select h.owner_id as id from holds h join payments t on t.id = h.owner_id
+    where h.closed_at is null and not t.is_open
+    union all
+    select h.owner_id from holds h join x402_sessions s on s.id = h.owner_id
+    where h.closed_at is null and s.released_at is not null`,
   'an open hold of a payment that does not exist': `
     select h.owner_id as id from holds h
-    where h.closed_at is null and not exists (select from transactions t where t.id = h.owner_id)`,
+    where h.closed_at is null and not exists (select from payments t where t.id = h.owner_id)
+      and not exists (select from x402_sessions s where s.id = h.owner_id)`,
+  'an open x402 payment that holds no money': `
+    select t.id from x402_payments t
+    where (t.status = 'pending' or (t.status = 'completed' and t.settlement = 'unsettled'))
+      and not exists (select from holds h where h.owner_id = t.id)`,
+  'a budget that is not what its payments took': `
+    select s.id from x402_sessions s left join (
+      select session_id, sum(amount_minor + fee_minor) as spent from x402_payments
+      where status = 'pending' or (status = 'completed' and settlement <> 'expired') group by session_id) p
+      on p.session_id = s.id
+    where s.spent_minor <> coalesce(p.spent, 0)`,
+  'a session that does not hold the rest of its budget': `
+    select s.id from x402_sessions s left join holds h on h.owner_id = s.id
+    where s.released_at is null and s.budget_minor - s.spent_minor <> coalesce(h.amount_minor, 0)`,
   'an open nonce of a payment that has ended': `
     select s.transaction_id as id from slots s join transactions t on t.id = s.transaction_id
     where s.closed_at is null and t.status <> 'pending'`,
   'an open question about a payment that has ended': `
-    select a.id from approvals a join transactions t on t.id = a.transaction_id
+    select a.id from approvals a join payments t on t.id = a.payment_id
     where a.status = 'pending' and t.status <> 'pending'`,
   'a sum of open reservations that is not the sum of its parts': `
     select agent_id as id from usage_open full join (

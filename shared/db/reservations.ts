@@ -7,19 +7,19 @@ import type { Queryable } from './pool.ts';
  */
 export async function reserve(
   db: Queryable,
-  payment: { transactionId: string; accountId: string; agentId: string; token: string; atoms: bigint; now: Date },
+  payment: { paymentId: string; accountId: string; agentId: string; token: string; atoms: bigint; now: Date },
 ): Promise<void> {
   await db.query(
     `with made as (
-       insert into reservations (transaction_id, account_id, agent_id, token, atoms, instant)
+       insert into reservations (payment_id, account_id, agent_id, token, atoms, instant)
        values ($1, $2, $3, $4, $5, $6)
-       on conflict (transaction_id) do update set instant = excluded.instant where reservations.state = 'reserved'
+       on conflict (payment_id) do update set instant = excluded.instant where reservations.state = 'reserved'
        returning agent_id, token, atoms, xmax = 0 as is_new)
      insert into usage_open (agent_id, token, atoms, count)
      select agent_id, token, atoms, 1 from made where is_new
      on conflict (agent_id, token)
        do update set atoms = usage_open.atoms + excluded.atoms, count = usage_open.count + 1`,
-    [payment.transactionId, payment.accountId, payment.agentId, payment.token, payment.atoms.toString(), payment.now],
+    [payment.paymentId, payment.accountId, payment.agentId, payment.token, payment.atoms.toString(), payment.now],
   );
 }
 
@@ -29,12 +29,12 @@ export async function reserve(
  */
 export async function closeReservation(
   db: Queryable,
-  { transactionId, state }: { transactionId: string; state: 'settled' | 'released' },
+  { paymentId, state }: { paymentId: string; state: 'settled' | 'released' },
 ): Promise<void> {
   await db.query(
     `with closed as (
        update reservations set state = $2, closed_at = now()
-       where transaction_id = $1 and state = 'reserved'
+       where payment_id = $1 and state = 'reserved'
        returning agent_id, token, atoms, instant),
      opened as (
        update usage_open o set atoms = o.atoms - c.atoms, count = o.count - 1
@@ -45,6 +45,6 @@ export async function closeReservation(
      where $2 = 'settled'
      on conflict (agent_id, token, level, slot)
        do update set atoms = usage_totals.atoms + excluded.atoms, count = usage_totals.count + 1`,
-    [transactionId, state, levelUnitsMs],
+    [paymentId, state, levelUnitsMs],
   );
 }

@@ -1,4 +1,4 @@
-import type { SignPayload } from '../domain/receipt.ts';
+import type { TransactionPayload } from '../domain/receipt.ts';
 import type { Queryable } from './pool.ts';
 import type { FailureCode } from './transactions.ts';
 
@@ -9,7 +9,7 @@ export interface SlotRow {
   readonly nonce: string;
   readonly transaction_id: string;
   /** The newest thing to be signed at this nonce. */
-  readonly payload: SignPayload;
+  readonly payload: TransactionPayload;
   /** What that does: the payment, or nothing; on demand (`cancel`), or because the payment cannot be made (`fill`). */
   readonly purpose: 'payment' | 'cancel' | 'fill';
   /** Counts the payloads. One that no attempt has is still to be signed. */
@@ -65,7 +65,7 @@ export async function nextNonce(
 
 export async function insertSlot(
   db: Queryable,
-  slot: { walletId: string; chain: string; nonce: number; transactionId: string; payload: SignPayload },
+  slot: { walletId: string; chain: string; nonce: number; transactionId: string; payload: TransactionPayload },
 ): Promise<void> {
   await db.query('insert into slots (wallet_id, chain, nonce, transaction_id, payload) values ($1, $2, $3, $4, $5)', [
     slot.walletId,
@@ -135,7 +135,11 @@ export async function dropWish(db: Queryable, { transactionId }: { transactionId
 /** Fulfils the wish: what is to be signed at this nonce from now on. */
 export async function putPayload(
   db: Queryable,
-  { transactionId, payload, purpose }: { transactionId: string; payload: SignPayload; purpose: SlotRow['purpose'] },
+  {
+    transactionId,
+    payload,
+    purpose,
+  }: { transactionId: string; payload: TransactionPayload; purpose: SlotRow['purpose'] },
 ): Promise<void> {
   await db.query(
     `update slots set payload = $2, purpose = $3, version = version + 1, wanted = null where transaction_id = $1`,

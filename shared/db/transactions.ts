@@ -142,7 +142,7 @@ const shown = `select t.*, greatest(t.confirmations, h.number - t.block_number +
      from attempts s where s.transaction_id = t.id) as attempts
   from transactions t left join chain_heads h using (chain)
   left join lateral (
-    select * from approvals where transaction_id = t.id
+    select * from approvals where payment_id = t.id
     order by (status = 'pending') desc, expires_at, id limit 1) a on true`;
 
 /** The row, if it is this account's: for the api. */

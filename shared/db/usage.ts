@@ -5,7 +5,7 @@ import type { Queryable } from './pool.ts';
 /**
  * What an agent has consumed in sliding windows that end at `now`, by token: open reservations at any age, settled
  * ones whose instant is after `now - window`. The cost does not grow with the number of payments.
- * @param exceptTransactionId a payment that is not to be counted against itself
+ * @param exceptPaymentId a payment that is not to be counted against itself
  */
 export async function readUsage(
   db: Queryable,
@@ -13,8 +13,8 @@ export async function readUsage(
     agentId,
     windowsMs,
     now,
-    exceptTransactionId,
-  }: { agentId: string; windowsMs: readonly number[]; now: Date; exceptTransactionId?: string | undefined },
+    exceptPaymentId,
+  }: { agentId: string; windowsMs: readonly number[]; now: Date; exceptPaymentId?: string | undefined },
 ): Promise<UsageEntry[]> {
   if (windowsMs.length === 0) return [];
   const windows = windowsMs.map((windowMs) => {
@@ -32,7 +32,7 @@ export async function readUsage(
     `with open as (
        select o.token, o.atoms - coalesce(r.atoms, 0) as atoms, o.count - (r.atoms is not null)::int as count
        from usage_open o left join reservations r
-         on r.transaction_id = $2 and r.state = 'reserved' and r.token = o.token and r.agent_id = o.agent_id
+         on r.payment_id = $2 and r.state = 'reserved' and r.token = o.token and r.agent_id = o.agent_id
        where o.agent_id = $1),
      windows as (
        select * from unnest($3::bigint[], $4::timestamptz[], $5::timestamptz[]) as w (window_ms, starts, edge_ends)),
@@ -60,7 +60,7 @@ export async function readUsage(
          and r.instant > w.starts and r.instant < w.edge_ends) edge on true`,
     [
       agentId,
-      exceptTransactionId ?? null,
+      exceptPaymentId ?? null,
       windows.map(({ windowMs }) => windowMs),
       windows.map(({ startMs }) => new Date(startMs).toISOString()),
       windows.map(({ edgeEndMs }) => new Date(edgeEndMs).toISOString()),

@@ -1,5 +1,5 @@
 /**
- * What travels from the policy step to the signers: the transaction to be signed, and the receipt that allows it.
+ * What travels from the policy step to the signers: what is to be signed, and the receipt that allows it.
  * Types only, JSON-safe, because both pass through Temporal histories.
  */
 
@@ -25,7 +25,26 @@ export interface EvmTransaction {
 }
 
 /** The whole thing to be signed, never a hash. One kind for each thing that a signer can decode. */
-export type SignPayload = { kind: 'evm-transaction'; transaction: EvmTransaction };
+export type SignPayload = TransactionPayload | AuthorizationPayload;
+export type TransactionPayload = { kind: 'evm-transaction'; transaction: EvmTransaction };
+export type AuthorizationPayload = { kind: 'transfer-authorization'; authorization: TransferAuthorization };
+
+/**
+ * A token transfer that whoever has its signature may have carried out, complete: EIP-712 domain and message.
+ * Source: EIP-3009, `TransferWithAuthorization`.
+ */
+export interface TransferAuthorization {
+  domain: { name: string; version: string; chainId: number; verifyingContract: Hex };
+  from: Hex;
+  to: Hex;
+  /** Minor units, a decimal string. */
+  value: string;
+  /** Unix seconds; good after the first and before the second. */
+  validAfter: number;
+  validBefore: number;
+  /** 32 bytes. */
+  nonce: Hex;
+}
 
 /** What the policy step allowed, in words of money. Amounts are decimal strings of minor units. */
 export interface PaymentIntent {
@@ -39,6 +58,8 @@ export interface PaymentIntent {
   amount_minor: string;
   /** Ceiling of `gas × maxFeePerGas` in minor units of the native coin (wei). */
   max_fee_minor: string;
+  /** Of a transfer by authorisation: the one that may be signed, so that a receipt is never good for two. */
+  authorization?: { valid_after: number; valid_before: number; nonce: Hex } | undefined;
 }
 
 /** The wallet that pays: a child key of the account's key. */

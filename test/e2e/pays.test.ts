@@ -226,7 +226,7 @@ describe('limits of an agent', () => {
     const database = new pg.Client({ connectionString: stack.databaseUrl });
     await database.connect();
     await database
-      .query('update approvals set expires_at = now() where transaction_id = $1', [second.body.id])
+      .query('update approvals set expires_at = now() where payment_id = $1', [second.body.id])
       .finally(() => database.end());
     expect(await ended(first.body.id)).toMatchObject({ status: 'confirmed', approval: { status: 'approved' } });
     expect(await ended(second.body.id)).toMatchObject({ status: 'failed', failure_code: 'approval_timeout' });

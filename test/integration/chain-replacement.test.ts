@@ -168,7 +168,7 @@ describe('replacing a payment’s transaction', () => {
       fee_minor: expect.stringMatching(/^[1-9]/),
     });
     expect(await world.node.getBalance({ address: recipient })).toBe(0n);
-    const { rows } = await world.pool.query('select state from reservations where transaction_id = $1', [payment.id]);
+    const { rows } = await world.pool.query('select state from reservations where payment_id = $1', [payment.id]);
     expect(rows).toEqual([{ state: 'released' }]);
     expect(
       await world.pool.query('select asset, amount_minor from holds where owner_id = $1', [payment.id]),

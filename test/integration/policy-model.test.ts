@@ -274,7 +274,7 @@ async function race(random: Random): Promise<void> {
   }
   await Promise.all(Array.from({ length: connections }, work));
   const { rows } = await pool.query<{ transaction_id: string; state: string; instant: Date }>(
-    'select transaction_id, state, instant from reservations where agent_id = $1',
+    'select payment_id as transaction_id, state, instant from reservations where agent_id = $1',
     [agent.agentId],
   );
   const stateOf = { reserved: 'open', settled: 'settled', released: 'released' } as const;

@@ -240,10 +240,10 @@ describe('what an ended payment still takes', () => {
   async function ended(status: 'confirmed' | 'failed', { block = null as number | null } = {}) {
     const agent = await insertTestAgent(pool);
     const id = await payment({ agent, detail: 'signing' });
-    await reserve(pool, { transactionId: id, ...agent, token: 'USDC', atoms: 10n ** 36n, now: new Date() });
+    await reserve(pool, { paymentId: id, ...agent, token: 'USDC', atoms: 10n ** 36n, now: new Date() });
     await putHolds(pool, { ownerId: id, ...agent, chain, holds: [{ asset: 'native', amountMinor: 7n }] });
     await insertApproval(pool, {
-      ...{ accountId: agent.accountId, agentId: agent.agentId, transactionId: id, now: await databaseClock(pool) },
+      ...{ accountId: agent.accountId, agentId: agent.agentId, paymentId: id, now: await databaseClock(pool) },
       demand: {
         ...{ policy_id: newId('pol'), threshold: '0', required_approvals: 1, approvers: ['a@example.com'] },
         timeout_seconds: 600,
@@ -271,7 +271,7 @@ describe('what an ended payment still takes', () => {
       expect(results.reduce((total, { repaired }) => total + repaired[key], 0)).toBe(count);
     expect(await findMismatches(pool)).toEqual([]);
     expect((await run()).repaired).toEqual(quiet.repaired);
-    const { rows: states } = await pool.query('select transaction_id as id, state from reservations');
+    const { rows: states } = await pool.query('select payment_id as id, state from reservations');
     const stateOf = new Map(states.map(({ id, state }) => [id, state]));
     expect([confirmed, reverted, failed].map((id) => stateOf.get(id))).toEqual(['settled', 'released', 'released']);
     // Balances that were read before the block do not show the money as gone.
@@ -298,7 +298,7 @@ describe('what an ended payment still takes', () => {
       [stuck],
     );
     expect((await run()).repaired).toEqual({ reservations: 1, holds: 1, approvals: 1 });
-    const { rows } = await pool.query(`select transaction_id as id from reservations where state = 'reserved'`);
+    const { rows } = await pool.query(`select payment_id as id from reservations where state = 'reserved'`);
     expect(rows).toEqual([{ id: stuck }]);
     expect((await row(other)).status).toBe('failed');
     expect(logged.filter(({ msg }) => msg.includes('cannot be given back'))).toHaveLength(1);

@@ -38,12 +38,18 @@ describe('the usage of a window', () => {
           const agent = await insertTestAgent(pool);
           for (const [at, amount, isOpen] of payments) {
             const transactionId = await insertTestPayment(pool, agent);
-            const taken = { transactionId, ...agent, token: 'USDC', atoms: BigInt(amount), now: new Date(at) };
+            const taken = {
+              paymentId: transactionId,
+              ...agent,
+              token: 'USDC',
+              atoms: BigInt(amount),
+              now: new Date(at),
+            };
             await reserve(pool, taken);
             if (isOpen) continue;
-            await closeReservation(pool, { transactionId, state: 'settled' });
+            await closeReservation(pool, { paymentId: transactionId, state: 'settled' });
             // What has ended cannot end again, in whichever way.
-            await closeReservation(pool, { transactionId, state: at % 2 ? 'settled' : 'released' });
+            await closeReservation(pool, { paymentId: transactionId, state: at % 2 ? 'settled' : 'released' });
           }
           const lengths = starts.map(([index, delta]) => nowMs - payments[index % payments.length]![0] + delta);
           const windows = [...new Set(lengths.filter((length) => length > 0))];

@@ -62,7 +62,15 @@ export async function createChainWorld(): Promise<ChainWorld> {
   const registry = createRegistry({
     environment: 'sandbox',
     enabled: [local.chain],
-    extraTokens: [{ chain: local.chain, symbol: 'USDC', decimals: 6, asset: local.usdcAddress }],
+    extraTokens: [
+      {
+        chain: local.chain,
+        symbol: 'USDC',
+        decimals: 6,
+        asset: local.usdcAddress,
+        domain: { name: 'USD Coin', version: '2' },
+      },
+    ],
   });
   const chain = registry.chains[0]!;
   return {

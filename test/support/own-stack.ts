@@ -141,7 +141,7 @@ export async function startOwnStack({
     DATABASE_URL: appUrl,
     TEMPORAL_ADDRESS: temporalAddress,
     PURSER_CHAINS: LOCAL_CHAIN,
-    PURSER_EXTRA_TOKENS: `${LOCAL_CHAIN}/erc20:${token.address}=USDC/6`,
+    PURSER_EXTRA_TOKENS: `${LOCAL_CHAIN}/erc20:${token.address}=USDC/6/USD Coin/2`,
     PURSER_RPC_EIP155_31337: (await endpoints(chain.rpcUrl)).join(','),
     PURSER_POLICY_KEY_FILE: keys.policy.identityFile,
     PURSER_COORDINATOR_KEY_FILE: keys.coordinator.identityFile,

@@ -84,7 +84,7 @@ async function ask({ required_approvals = 1, approvers = [ops, treasurer] } = {}
   const transactionId = await insertTestPayment(pool, agent, { amountMinor: 1_250_500_000n });
   const approval = await insertApproval(pool, {
     ...agent,
-    transactionId,
+    paymentId: transactionId,
     demand: { policy_id: newId('pol'), threshold: '1000', required_approvals, approvers, timeout_seconds: 3_599 },
     now: await databaseClock(pool),
   });

@@ -5,7 +5,7 @@ import { createAwaitApproval } from '../../../activities/await-approval.ts';
 import { createEvaluatePolicy } from '../../../activities/evaluate-policy.ts';
 import { createFail, createSettle } from '../../../activities/settle.ts';
 import type { PreparedTransfer } from '../../../shared/chain/adapter.ts';
-import { approvalsOfTransaction, moveApproval } from '../../../shared/db/approvals.ts';
+import { approvalsOfPayment, moveApproval } from '../../../shared/db/approvals.ts';
 import { storeAttempt } from '../../../shared/db/attempts.ts';
 import { findMismatches } from '../../../shared/db/mismatches.ts';
 import { deletePolicy, insertPolicy, replaceRules } from '../../../shared/db/policies.ts';
@@ -94,7 +94,7 @@ async function decide(
     threshold,
   }: { decision?: 'approved' | 'rejected'; approver?: string; note?: string | null; threshold?: string } = {},
 ) {
-  for (const seen of await approvalsOfTransaction(pool, { transactionId: id })) {
+  for (const seen of await approvalsOfPayment(pool, { paymentId: id })) {
     if (seen.status !== 'pending' || (threshold !== undefined && seen.threshold !== threshold)) continue;
     const next = advanceApproval(seen, { kind: 'decide', approver, decision, note }, now);
     if ('refusal' in next) throw new Error(next.refusal);
@@ -102,15 +102,15 @@ async function decide(
   }
 }
 const statuses = async (id: string) => {
-  const found = await approvalsOfTransaction(pool, { transactionId: id });
+  const found = await approvalsOfPayment(pool, { paymentId: id });
   return found.map(({ status, approvers }) => `${status} ${approvers.join()}`).sort();
 };
 async function reservation(id: string) {
-  const { rows } = await pool.query('select state, instant from reservations where transaction_id = $1', [id]);
+  const { rows } = await pool.query('select state, instant from reservations where payment_id = $1', [id]);
   return rows[0] as { state: string; instant: Date } | undefined;
 }
 async function countRows(table: string, id: string) {
-  const column = table === 'holds' ? 'owner_id' : table === 'approvals' ? 'transaction_id' : 'resource_id';
+  const column = table === 'holds' ? 'owner_id' : table === 'approvals' ? 'payment_id' : 'resource_id';
   const { rows } = await pool.query(`select count(*)::int as n from ${table} where ${column} = $1`, [id]);
   return rows[0].n as number;
 }
@@ -339,7 +339,7 @@ describe('a payment that needs a person', () => {
     await deletePolicy(pool, { id: policy, accountId: agent.accountId });
     expect((await awaitApproval(id)).outcome).toBe('go');
     expect((await allot(id, prepared())).outcome).toBe('allotted');
-    const { rows } = await pool.query('select status from approvals where transaction_id = $1', [id]);
+    const { rows } = await pool.query('select status from approvals where payment_id = $1', [id]);
     expect(rows).toEqual([{ status: 'cancelled' }]);
   });
 
@@ -528,7 +528,7 @@ describe('the daily check', () => {
       `update transactions set status = 'failed', status_detail = 'failed', failure_code = 'dropped' where id = any($1)`,
       [[a, d]],
     );
-    await pool.query(`delete from reservations where transaction_id = $1`, [b]);
+    await pool.query(`delete from reservations where payment_id = $1`, [b]);
     await pool.query(`update reservations set state = 'settled', closed_at = now() where transaction_id = $1`, [c]);
     const found = await findMismatches(pool);
     expect(found.map(({ kind, count }) => [kind, count])).toEqual([

@@ -33,7 +33,7 @@ export async function startApiProcess({
       PATH: process.env.PATH,
       PURSER_ENV: 'sandbox',
       PURSER_CHAINS: 'eip155:31337',
-      PURSER_EXTRA_TOKENS: `eip155:31337/erc20:${usdc}=USDC/6`,
+      PURSER_EXTRA_TOKENS: `eip155:31337/erc20:${usdc}=USDC/6/USD Coin/2`,
       PURSER_LOG_LEVEL: 'warn',
       PURSER_PORT: String(port),
       DATABASE_URL: databaseUrl,

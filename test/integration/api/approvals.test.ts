@@ -83,7 +83,7 @@ describe('the list of approvals', () => {
     await person.call('POST', `/api/v1/approvals/${wanted.approved.approvalId}/approve`);
     await person.call('POST', `/api/v1/approvals/${wanted.rejected.approvalId}/reject`);
     await expireIn(api, { approvalId: wanted.expired.approvalId, ms: -1 });
-    await cancelApprovals(api.pool, wanted.cancelled);
+    await cancelApprovals(api.pool, { paymentId: wanted.cancelled.transactionId });
     for (const [status, { approvalId, agent }] of Object.entries(wanted)) {
       for (const query of [`status=${status}`, `agent_id=${agent.agentId}`]) {
         const { body } = await other.call('GET', `/api/v1/approvals?${query}`);
@@ -274,7 +274,7 @@ describe('a decision is refused', () => {
 
   it('with 409 once the question was withdrawn', async () => {
     const asked = await askPeople(api, account, [{ approvers: [ann] }]);
-    await cancelApprovals(api.pool, asked);
+    await cancelApprovals(api.pool, { paymentId: asked.transactionId });
     for (const path of [`approvals/${asked.approvalId}`, `transactions/${asked.transactionId}`]) {
       const { status, body } = await as(ann)('POST', `/api/v1/${path}/approve`);
       expect([status, body.code, body.details.status]).toEqual([409, 'approval_already_decided', 'cancelled']);

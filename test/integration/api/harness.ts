@@ -83,7 +83,9 @@ export async function startTestApi({
   const registry = createRegistry({
     environment: 'sandbox',
     enabled: ['eip155:31337', 'eip155:84532'],
-    extraTokens: [{ chain: 'eip155:31337', symbol: 'USDC', decimals: 6, asset: usdc }],
+    extraTokens: [
+      { chain: 'eip155:31337', symbol: 'USDC', decimals: 6, asset: usdc, domain: { name: 'USD Coin', version: '2' } },
+    ],
   });
   const issuer = await createTestIssuer();
   const temporal = createTemporalGateway({

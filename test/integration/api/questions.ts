@@ -1,5 +1,5 @@
 import { createEvaluatePolicy } from '../../../activities/evaluate-policy.ts';
-import { approvalsOfTransaction } from '../../../shared/db/approvals.ts';
+import { approvalsOfPayment } from '../../../shared/db/approvals.ts';
 import { databaseClock } from '../../../shared/db/clock.ts';
 import { insertPolicy } from '../../../shared/db/policies.ts';
 import { newId } from '../../../shared/ids.ts';
@@ -38,7 +38,7 @@ export async function askPeople(
   }
   const transactionId = await insertTestPayment(pool, agent);
   await createEvaluatePolicy({ pool, clock: databaseClock })(transactionId);
-  const questions = await approvalsOfTransaction(pool, { transactionId });
+  const questions = await approvalsOfPayment(pool, { paymentId: transactionId });
   const approvalIds = policyIds.map((id) => questions.find(({ policy_id }) => policy_id === id)!.id);
   return { agent, transactionId, approvalId: approvalIds[0]!, approvalIds };
 }

@@ -4,7 +4,7 @@ import type { Address } from 'viem';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { decideApprovals } from '../../../api/operations/decide-approval.ts';
 import { createTemporalGateway, type TemporalGateway } from '../../../api/temporal-gateway.ts';
-import { approvalsOfTransaction } from '../../../shared/db/approvals.ts';
+import { approvalsOfPayment } from '../../../shared/db/approvals.ts';
 import { getTransaction } from '../../../shared/db/transactions.ts';
 import type { ReconcileResult } from '../../../shared/domain/reconcile.ts';
 import { createLogger } from '../../../shared/log.ts';
@@ -66,7 +66,7 @@ describe('a payment that waits for a person', () => {
       word = gateway().tellAnswer,
     }: { approver?: string; decision?: 'approved' | 'rejected'; word?: TemporalGateway['tellAnswer'] } = {},
   ) {
-    const open = (await approvalsOfTransaction(world.api.pool, { transactionId: id })).find(
+    const open = (await approvalsOfPayment(world.api.pool, { paymentId: id })).find(
       ({ status }) => status === 'pending',
     );
     const answer = { approvalId: open!.id, agentId, approver, decision, note: null };
@@ -119,7 +119,7 @@ describe('a payment that waits for a person', () => {
       return undefined;
     };
     const found = await eventually(find, (one) => one !== undefined, { timeoutMs: 10_000 });
-    const [question] = await approvalsOfTransaction(world.api.pool, { transactionId: asked.id });
+    const [question] = await approvalsOfPayment(world.api.pool, { paymentId: asked.id });
     expect(found?.searchAttributes.ApprovalDeadline).toEqual([question?.expires_at]);
     await decide(asked);
     await reach(asked.id, 'signing', 5_000);
@@ -151,7 +151,7 @@ describe('a payment that waits for a person', () => {
     }
     const row = await getTransaction(world.api.pool, { id: asked.id });
     expect(row).toMatchObject({ status: 'pending', status_detail: 'awaiting_approval', nonce: null });
-    const [question] = await approvalsOfTransaction(world.api.pool, { transactionId: asked.id });
+    const [question] = await approvalsOfPayment(world.api.pool, { paymentId: asked.id });
     expect(question).toMatchObject({ status: 'pending', decisions: [] });
   });
 
@@ -206,7 +206,7 @@ describe('a payment that waits for a person', () => {
     await account.call('PUT', `/api/v1/policies/${asked.policyId}`, { rules });
     expect((await remind()).reminded).toBe(1);
     const questions = await eventually(
-      () => approvalsOfTransaction(world.api.pool, { transactionId: asked.id }),
+      () => approvalsOfPayment(world.api.pool, { paymentId: asked.id }),
       (found) => found.length === 2,
       { timeoutMs: 10_000 },
     );
@@ -229,7 +229,7 @@ describe('a payment that waits for a person', () => {
     await account.call('PUT', `/api/v1/policies/${asked.policyId}`, { rules });
     await decide(asked);
     await eventually(
-      () => approvalsOfTransaction(world.api.pool, { transactionId: asked.id }),
+      () => approvalsOfPayment(world.api.pool, { paymentId: asked.id }),
       (found) => found.length === 2,
       { timeoutMs: 10_000 },
     );
@@ -246,14 +246,14 @@ describe('a payment that waits for a person', () => {
     await account.call('POST', '/api/v1/policies', added);
     expect((await remind()).reminded).toBe(1);
     await eventually(
-      () => approvalsOfTransaction(world.api.pool, { transactionId: asked.id }),
+      () => approvalsOfPayment(world.api.pool, { paymentId: asked.id }),
       (found) => found.filter(({ status }) => status === 'pending').length === 2,
       { timeoutMs: 10_000 },
     );
     await account.call('DELETE', `/api/v1/policies/${asked.policyId}`);
     expect((await remind()).reminded).toBe(1);
     await eventually(
-      () => approvalsOfTransaction(world.api.pool, { transactionId: asked.id }),
+      () => approvalsOfPayment(world.api.pool, { paymentId: asked.id }),
       (found) => found.filter(({ status }) => status === 'pending').length === 1,
       { timeoutMs: 10_000 },
     );
@@ -283,6 +283,6 @@ describe('a payment that waits for a person', () => {
     await remind();
     await decide(asked);
     await reach(asked.id, 'signing', 10_000);
-    expect(await approvalsOfTransaction(world.api.pool, { transactionId: asked.id })).toHaveLength(1);
+    expect(await approvalsOfPayment(world.api.pool, { paymentId: asked.id })).toHaveLength(1);
   });
 });

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { encodeFunctionData, erc20Abi, type Hex } from 'viem';
+import { encodeFunctionData, erc20Abi, type Hex, zeroAddress } from 'viem';
 import { describe, expect, it } from 'vitest';
 import type { EvmTransaction, PaymentIntent } from '../../../shared/domain/receipt.ts';
 import { checkIntent } from '../../../signer/check-intent.ts';
@@ -43,9 +43,12 @@ const payment = fc
     };
   });
 
+const check = (allowed: PaymentIntent, transaction: EvmTransaction) =>
+  checkIntent(allowed, { payload: { kind: 'evm-transaction', transaction }, wallet: zeroAddress });
+
 describe('what a transaction does against what its receipt allows', () => {
   it('agrees for every payment made from its own intent, up to the very fee ceiling', () => {
-    fc.assert(fc.property(payment, ({ tx, intent }) => checkIntent(intent, tx)));
+    fc.assert(fc.property(payment, ({ tx, intent }) => check(intent, tx)));
   });
 
   it('never agrees when recipient, asset, amount or chain differ', () => {
@@ -54,7 +57,7 @@ describe('what a transaction does against what its receipt allows', () => {
       fc.property(differing, ([one, other, field]) => {
         fc.pre(one.intent[field as 'chain'] !== other.intent[field as 'chain']);
         const bent = { ...one.intent, [field]: other.intent[field as 'chain'] };
-        expect(() => checkIntent(bent, one.tx)).toThrow(Refusal);
+        expect(() => check(bent, one.tx)).toThrow(Refusal);
       }),
     );
   });
@@ -64,7 +67,7 @@ describe('what a transaction does against what its receipt allows', () => {
       fc.property(payment, ({ tx, intent }) => {
         fc.pre(BigInt(intent.max_fee_minor) > 0n);
         const lower = { ...intent, max_fee_minor: `${BigInt(intent.max_fee_minor) - 1n}` };
-        expect(() => checkIntent(lower, tx)).toThrow(/above the receipt's ceiling/);
+        expect(() => check(lower, tx)).toThrow(/above the receipt's ceiling/);
       }),
     );
   });
@@ -78,7 +81,7 @@ describe('what a transaction does against what its receipt allows', () => {
         changed[at]! ^= xor;
         for (const data of [changed, Buffer.concat([bytes, Buffer.of(xor)]), bytes.subarray(0, at)]) {
           const bent: EvmTransaction = { ...tx, data: `0x${data.toString('hex')}` };
-          expect(() => checkIntent(intent, bent)).toThrow(Refusal);
+          expect(() => check(intent, bent)).toThrow(Refusal);
         }
       }),
     );

@@ -1,0 +1,62 @@
+import { type Hex, hashTypedData, isAddress } from 'viem';
+import { z } from 'zod';
+import type { TransferAuthorization } from '../../shared/domain/receipt.ts';
+import { Refusal } from '../refusal.ts';
+
+const address = z.custom<Hex>((v) => typeof v === 'string' && isAddress(v), 'must be an address');
+const bytes32 = z.custom<Hex>(
+  (v) => typeof v === 'string' && /^0x[0-9a-f]{64}$/.test(v),
+  'must be 32 lower-case hex bytes',
+);
+const seconds = z.int().nonnegative();
+
+/** Source: EIP-3009. */
+const types = {
+  TransferWithAuthorization: [
+    { name: 'from', type: 'address' },
+    { name: 'to', type: 'address' },
+    { name: 'value', type: 'uint256' },
+    { name: 'validAfter', type: 'uint256' },
+    { name: 'validBefore', type: 'uint256' },
+    { name: 'nonce', type: 'bytes32' },
+  ],
+} as const;
+
+/** The only shape of a transfer by authorisation that a signer reads. */
+export const authorizationSchema = z.strictObject({
+  domain: z.strictObject({
+    name: z.string().min(1).max(128),
+    version: z.string().min(1).max(32),
+    chainId: z.int().positive(),
+    verifyingContract: address,
+  }),
+  from: address,
+  to: address,
+  value: z
+    .string()
+    .regex(/^(0|[1-9][0-9]{0,77})$/, 'must be a decimal string without sign or leading zeros')
+    .refine((s) => BigInt(s) < 2n ** 256n, 'is too large'),
+  validAfter: seconds,
+  validBefore: seconds,
+  nonce: bytes32,
+}) satisfies z.ZodType<TransferAuthorization>;
+
+/** What is signed for a transfer by authorisation: the EIP-712 digest of `TransferWithAuthorization`. Source: EIP-3009. */
+export function digestOfAuthorization({ domain, ...message }: TransferAuthorization): Hex {
+  try {
+    return hashTypedData({
+      domain,
+      types,
+      primaryType: 'TransferWithAuthorization',
+      message: {
+        ...message,
+        value: BigInt(message.value),
+        validAfter: BigInt(message.validAfter),
+        validBefore: BigInt(message.validBefore),
+      },
+    });
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message.split('\n')[0] : 'unknown';
+    throw new Refusal('malformed', `authorisation cannot be hashed: ${why}`, { cause });
+  }
+}
