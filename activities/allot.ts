@@ -1,7 +1,7 @@
+import { askAnew } from '../shared/ask-people.ts';
 import type { PreparedTransfer } from '../shared/chain/adapter.ts';
 import { buildTransfer } from '../shared/chain/evm/build-transfer.ts';
 import { lockWallet } from '../shared/db/agents.ts';
-import { approvalsOfPayment, withdrawApproval } from '../shared/db/approvals.ts';
 import { hasAttempts } from '../shared/db/attempts.ts';
 import type { Clock } from '../shared/db/clock.ts';
 import { inTransaction, type Pool, type Queryable } from '../shared/db/pool.ts';
@@ -14,12 +14,14 @@ import {
   type TransactionRow,
   takeLongestWaiting,
 } from '../shared/db/transactions.ts';
-import { isAgreed } from '../shared/domain/approval.ts';
 import type { Decision } from '../shared/domain/policy/engine.ts';
 import type { TransactionPayload } from '../shared/domain/receipt.ts';
 import { endUnsent, type Failure } from '../shared/end-unsent.ts';
-import { findRejection, inactiveFailure, lockAgentAndTransaction } from './end-payment.ts';
-import { askPeople, denialFailure, judge, noteEvaluation, reserveFor } from './evaluate-policy.ts';
+import { judgeStored } from '../shared/judge-payment.ts';
+import { noteEvaluation } from '../shared/note-evaluation.ts';
+import { denialFailure, findRejection, inactiveFailure } from '../shared/payment-failures.ts';
+import { reservePayment } from '../shared/reserve-payment.ts';
+import { lockAgentAndTransaction } from './end-payment.ts';
 import { notFound } from './failures.ts';
 import { type Allotment, intentOf, type PolicyKey, receiptFor } from './issue-receipt.ts';
 import { takeHolds } from './take-holds.ts';
@@ -63,7 +65,7 @@ export function createAllot({ pool, clock, policyKey, maxInFlight }: AllotDepend
       if (slot && (slot.purpose !== 'payment' || slot.wanted !== null)) return { outcome: 'signed' } as const;
       if (agent.status !== 'active') return deny(db, row, inactiveFailure(row));
       const now = await clock(db);
-      const evaluation = await judge(db, row, now);
+      const evaluation = await judgeStored(db, row, now);
       const { decision } = evaluation;
       if (decision.outcome === 'deny') {
         await replaceDecision(db, { id: row.id, decision });
@@ -83,7 +85,7 @@ export function createAllot({ pool, clock, policyKey, maxInFlight }: AllotDepend
       if (await isAwaiting(db, row, { decision, now })) return { outcome: 'awaiting' } as const;
       const payload = slot?.payload ?? (await takeSlot(db, { row, prepared: prepared!, maxInFlight }));
       if (!payload) return { outcome: 'wait' } as const;
-      await reserveFor(db, row, now);
+      await reservePayment(db, row, now);
       return { outcome: 'allotted', row, wallet, payload, now } as const;
     });
     if (given.outcome !== 'allotted') return given;
@@ -113,14 +115,7 @@ async function isAwaiting(
   { decision, now }: { decision: Decision; now: Date },
 ): Promise<boolean> {
   if (decision.approvals.length === 0 && row.status_detail !== 'awaiting_approval') return false;
-  for (const { id, policy_id, status } of await approvalsOfPayment(db, { paymentId: row.id }))
-    if (status === 'pending' && !decision.approvals.some((demand) => demand.policy_id === policy_id))
-      await withdrawApproval(db, { id });
-  await askPeople(db, row, { decision, now });
-  const approvals = await approvalsOfPayment(db, { paymentId: row.id });
-  const isWaiting = !decision.approvals.every((demand) =>
-    approvals.some((approval) => approval.policy_id === demand.policy_id && isAgreed(approval, demand)),
-  );
+  const isWaiting = await askAnew(db, row, { decision, now });
   await markAwaiting(db, { id: row.id, isAwaiting: isWaiting });
   return isWaiting;
 }

@@ -1,3 +1,4 @@
+import { noteApproval } from '../shared/ask-people.ts';
 import { type ApprovalRow, approvalsOfPayment, moveApproval } from '../shared/db/approvals.ts';
 import type { Clock } from '../shared/db/clock.ts';
 import { inTransaction, type Pool, type Queryable } from '../shared/db/pool.ts';
@@ -5,8 +6,9 @@ import { type TransactionRow, takeLongestWaiting } from '../shared/db/transactio
 import { advanceApproval, isAgreed, stillAsks } from '../shared/domain/approval.ts';
 import type { ApprovalDemand } from '../shared/domain/policy/types.ts';
 import { endUnsent, type Failure } from '../shared/end-unsent.ts';
-import { findRejection, lockAgentAndTransaction } from './end-payment.ts';
-import { judge, noteApproval } from './evaluate-policy.ts';
+import { judgeStored } from '../shared/judge-payment.ts';
+import { findRejection } from '../shared/payment-failures.ts';
+import { lockAgentAndTransaction } from './end-payment.ts';
 
 export type AwaitApprovalResult =
   /**
@@ -47,7 +49,7 @@ export function createAwaitApproval({ pool, clock }: { pool: Pool; clock: Clock 
       }
       const questions = await approvalsOfPayment(db, { paymentId: transactionId });
       const pending = questions.filter(({ status }) => status === 'pending');
-      const { demands } = await judge(db, row, now);
+      const { demands } = await judgeStored(db, row, now);
       if (pending.length === 0) return { outcome: 'go' };
       const deadline = pending[0]!.expires_at;
       const leftMs = Math.max(1, deadline.getTime() - now.getTime());

@@ -4,6 +4,7 @@ import { readUsage } from './db/usage.ts';
 import { type Evaluation, evaluate, windowsOf } from './domain/policy/engine.ts';
 import type { PolicyPayment } from './domain/policy/types.ts';
 import { createUsage } from './domain/policy/usage.ts';
+import type { PaymentFacts } from './payment.ts';
 
 /**
  * Judges a payment by its agent's policies and usage as they stand in this database transaction. Reads only; whoever
@@ -18,4 +19,16 @@ export async function judgePayment(
   const windowsMs = windowsOf(policies);
   const entries = await readUsage(db, { agentId, windowsMs, now, exceptPaymentId: paymentId });
   return evaluate({ payment, policies, usage: createUsage({ windowsMs, entries }), now, defaultDeny });
+}
+
+/** Judges a stored payment; see {@link judgePayment}. */
+export function judgeStored(db: Queryable, row: PaymentFacts, now: Date): Promise<Evaluation> {
+  const payment = {
+    chain: row.chain,
+    token: row.token,
+    decimals: row.decimals,
+    amountMinor: BigInt(row.amount_minor),
+    toAddress: row.to_address,
+  };
+  return judgePayment(db, { agentId: row.agent_id, payment, now, paymentId: row.id });
 }
