@@ -6,7 +6,7 @@ import { databaseClock } from '../../shared/db/clock.ts';
 import { insertEvent } from '../../shared/db/events.ts';
 import { inTransaction, type Pool, type Queryable } from '../../shared/db/pool.ts';
 import { type ApprovalRefusal, advanceApproval } from '../../shared/domain/approval.ts';
-import { renderApproval } from '../../shared/render-approval.ts';
+import { paymentOf, renderApproval } from '../../shared/render-approval.ts';
 import { type Once, unkeyed } from '../idempotency.ts';
 
 /** One person's answer to one question. */
@@ -101,7 +101,7 @@ async function decideOne(
     actor: door.via === 'operator' ? { type: 'system', id: 'operator' } : { type: 'approver', id: approver },
     result: 'success',
     metadata: {
-      payment_id: approval.payment_id,
+      ...paymentOf(approval.payment_id),
       status: approval.status,
       approver,
       note,

@@ -529,13 +529,13 @@ describe('the daily check', () => {
       [[a, d]],
     );
     await pool.query(`delete from reservations where payment_id = $1`, [b]);
-    await pool.query(`update reservations set state = 'settled', closed_at = now() where transaction_id = $1`, [c]);
+    await pool.query(`update reservations set state = 'settled', closed_at = now() where payment_id = $1`, [c]);
     const found = await findMismatches(pool);
     expect(found.map(({ kind, count }) => [kind, count])).toEqual([
       ['an open reservation of a payment that has ended', 2],
-      ['a settled reservation of a payment that is not confirmed', 1],
+      ['a settled reservation of a payment that was not made', 1],
       ['a payment that was allowed and has no reservation', 1],
-      ['an open hold of a payment that has ended', 2],
+      ['an open hold of a payment or session that has ended', 2],
       ['an open question about a payment that has ended', 1],
       ['a sum of open reservations that is not the sum of its parts', 1],
       ['a sum of settled reservations that is not the sum of its parts', 4],

@@ -161,7 +161,7 @@ describe('npm run admin -- approval approve|reject', () => {
         actor_type: 'system',
         actor_id: 'operator',
         metadata: {
-          transaction_id: asked.transactionId,
+          ...{ transaction_id: asked.transactionId, ledger_id: null },
           status,
           approver: ann,
           note: 'Ann is ill; told us by telephone.',

@@ -31,6 +31,8 @@ describe('an approval', () => {
     expect(body).toEqual({
       id: approvalId,
       transaction_id: transactionId,
+      ledger_id: null,
+      target_url: null,
       agent_id: agent.agentId,
       policy_id: expect.stringMatching(/^pol_/),
       status: 'pending',
@@ -132,7 +134,10 @@ describe('deciding', () => {
           action: `approval.${status}`,
           actor_type: 'approver',
           actor_id: ann,
-          metadata: { transaction_id: asked.transactionId, status, approver: ann, note, via: 'bearer' },
+          metadata: {
+            ...{ transaction_id: asked.transactionId, ledger_id: null },
+            ...{ status, approver: ann, note, via: 'bearer' },
+          },
           xid: approval.xid,
         },
       ]);
@@ -263,6 +268,7 @@ describe('a decision is refused', () => {
         details: {
           approval_id: asked.approvalId,
           transaction_id: asked.transactionId,
+          ledger_id: null,
           status: 'rejected',
           decisions: [{ approver: ann, decision: 'rejected', decided_at }],
           decided_at,
@@ -294,6 +300,7 @@ describe('a decision is refused', () => {
           {
             approval_id: asked.approvalId,
             transaction_id: asked.transactionId,
+            ledger_id: null,
             status: 'expired',
             decisions: [],
             expires_at: expiresAt.toISOString(),
