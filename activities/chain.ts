@@ -1,4 +1,5 @@
 import { createBroadcast } from './broadcast.ts';
+import { createCheckAuthorization } from './check-authorization.ts';
 import { type CheckChainDependencies, createCheckChain } from './check-chain.ts';
 import { createPrepare, type PrepareDependencies } from './prepare.ts';
 import { createQuote } from './quote.ts';
@@ -14,6 +15,7 @@ export function createChainActivities(deps: CheckChainDependencies & PrepareDepe
     quoteReplacement: createQuoteReplacement(deps),
     broadcast: createBroadcast(deps),
     checkChain: createCheckChain(deps),
+    checkAuthorization: createCheckAuthorization(deps),
   };
 }
 export type ChainActivities = ReturnType<typeof createChainActivities>;

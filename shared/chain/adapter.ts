@@ -106,6 +106,37 @@ export interface SlotOwner {
   readonly samePayment: boolean;
 }
 
+/** A transfer authorisation (EIP-3009) as far as its contract remembers it; times are Unix seconds. */
+export interface AuthorizationSlot {
+  /** Address of the contract. */
+  readonly token: string;
+  readonly authorizer: string;
+  readonly nonce: string;
+  readonly validAfter: number;
+  readonly validBefore: number;
+}
+
+/** The transaction by which an authorisation was used. */
+export interface AuthorizationUse {
+  readonly token: string;
+  readonly authorizer: string;
+  readonly nonce: string;
+  readonly txHash: string;
+  readonly blockNumber: number;
+  readonly blockHash: string;
+}
+
+/**
+ * What the newest final block says about an authorisation.
+ * - `used`: its money has moved, for good.
+ * - `unused`: it has not up to that block; and cannot any more if `isOver`, for the block is later than `validBefore`.
+ * - `undecided`: the endpoints disagree, or too few answered; a repeat may tell.
+ */
+export type AuthorizationStanding =
+  | ({ readonly outcome: 'used' } & AuthorizationUse)
+  | { readonly outcome: 'unused'; readonly isOver: boolean }
+  | { readonly outcome: 'undecided' };
+
 /**
  * One chain, as the activities see it. A family implements it; nothing of a family shows through but the typed unions.
  * Every method throws `RpcUnavailable` when no endpoint gives an answer; a repeat may succeed.
@@ -143,6 +174,18 @@ export interface ChainAdapter {
    * `undefined`: the place is free, or what stands there is not final yet, or it lies too far back to be found.
    */
   slotOwner(p: { raw: string }): Promise<SlotOwner | undefined>;
+  /**
+   * Which of these authorisations were used in a range of final blocks, as more than half of all configured endpoints
+   * show it; `undefined` when too few have these blocks.
+   */
+  authorizationEvents(p: {
+    tokens: readonly string[];
+    nonces: readonly string[];
+    fromBlock: number;
+    toBlock: number;
+  }): Promise<AuthorizationUse[] | undefined>;
+  /** What more than half of all configured endpoints say about an authorisation. */
+  authorizationStanding(slot: AuthorizationSlot): Promise<AuthorizationStanding>;
 }
 
 /** The chains that this process serves, by CAIP-2 id. */

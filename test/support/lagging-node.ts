@@ -42,6 +42,8 @@ export function hideNewer({ method, params = [] }: RpcCall, answer: RpcAnswer, a
       ? { result: null }
       : { error: { code: -32_000, message: 'header not found' } };
   if (!('result' in answer)) return answer;
+  if (method === 'eth_getLogs')
+    return { result: (answer.result as { blockNumber: string }[]).filter((log) => Number(log.blockNumber) <= asOf) };
   const { number, blockNumber } = (answer.result ?? {}) as { number?: string; blockNumber?: string };
   const stands = method === 'eth_getBlockByHash' ? number : blockNumber;
   const tellsOfOne = ['eth_getBlockByHash', 'eth_getTransactionReceipt', 'eth_getTransactionByHash'].includes(method);

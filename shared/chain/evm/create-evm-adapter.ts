@@ -3,6 +3,7 @@ import type { Logger } from '../../log.ts';
 import type { ChainAdapter } from '../adapter.ts';
 import type { Chain } from '../registry.ts';
 import { agreedInclusions } from './agreed-inclusions.ts';
+import { authorizationEvents, authorizationStanding } from './authorizations.ts';
 import { balances } from './balance.ts';
 import { blocks, head } from './blocks.ts';
 import { evmChainId } from './chain-id.ts';
@@ -58,5 +59,7 @@ export function createEvmAdapter({
     knows: async ({ hash }) =>
       (await ask(client.request({ method: 'eth_getTransactionByHash', params: [hash as Hex] }))) !== null,
     slotOwner: ({ raw }) => slotOwner(client, { raw, confirmations: chain.confirmations }),
+    authorizationEvents: (range) => authorizationEvents(client, range),
+    authorizationStanding: (slot) => authorizationStanding(client, { slot, confirmations: chain.confirmations }),
   };
 }
