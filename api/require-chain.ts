@@ -1,4 +1,5 @@
 import type { Chain, Registry } from '../shared/chain/registry.ts';
+import type { AgentRow } from '../shared/db/agents.ts';
 import { PurserError } from '../shared/errors.ts';
 
 /** The chain that a request names. @throws PurserError 400 `invalid_chain` */
@@ -9,4 +10,20 @@ export function requireChain(registry: Registry, { id }: { id: string }): Chain 
   throw new PurserError('invalid_chain', `chain ${JSON.stringify(id)} is not served here. Served are: ${served}.`, {
     param: 'chain',
   });
+}
+
+/**
+ * The same for an agent that is to pay there. One key, one address on every chain of a family: an EVM agent pays on any
+ * EVM chain.
+ * @throws PurserError 400 `invalid_chain`
+ */
+export function requireAgentChain(registry: Registry, { id, agent }: { id: string; agent: AgentRow }): Chain {
+  const chain = requireChain(registry, { id });
+  const namespace = (each: string) => each.split(':', 1)[0];
+  if (namespace(chain.id) === namespace(agent.chain)) return chain;
+  throw new PurserError(
+    'invalid_chain',
+    `Agent ${agent.id} has a wallet on ${agent.chain}; it cannot pay on ${chain.id}.`,
+    { param: 'chain' },
+  );
 }

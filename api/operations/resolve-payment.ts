@@ -2,9 +2,9 @@ import { type AddressFault, parseAddress } from '../../shared/chain/parse-addres
 import type { Chain, Registry, Token } from '../../shared/chain/registry.ts';
 import type { AgentRow } from '../../shared/db/agents.ts';
 import type { NewTransaction } from '../../shared/db/transactions.ts';
-import { type AmountFault, parseAmount } from '../../shared/domain/money.ts';
 import { PurserError } from '../../shared/errors.ts';
-import { requireChain } from '../require-chain.ts';
+import { requireAmount, requireToken } from '../require-amount.ts';
+import { requireAgentChain } from '../require-chain.ts';
 import type { CreateTransactionBody } from '../schemas/transactions.ts';
 
 /** What a request means on its chain. */
@@ -21,58 +21,18 @@ export function resolvePayment(
   registry: Registry,
   { agent, body }: { agent: AgentRow; body: CreateTransactionBody },
 ): ResolvedPayment {
-  const chain = requireChain(registry, { id: body.chain });
-  requireSameFamily(chain, agent);
+  const chain = requireAgentChain(registry, { id: body.chain, agent });
   const token = requireToken(registry, { chain, symbol: body.token });
   return {
     chain: chain.id,
     token: token.symbol,
     asset: token.asset,
     decimals: token.decimals,
-    amountMinor: requireAmount(body.amount, token),
+    amountMinor: requireAmount(body.amount, { token, param: 'amount' }),
     fromAddress: requireSender(body.from_address, { agent, chain }),
     toAddress: requireRecipient(body.to_address, { chain, token }),
     memo: body.memo,
   };
-}
-
-/** One key, one address on every chain of a family: an EVM agent pays on any EVM chain. */
-function requireSameFamily(chain: Chain, agent: AgentRow): void {
-  const namespace = (id: string) => id.split(':', 1)[0];
-  if (namespace(chain.id) === namespace(agent.chain)) return;
-  throw new PurserError(
-    'invalid_chain',
-    `Agent ${agent.id} has a wallet on ${agent.chain}; it cannot pay on ${chain.id}.`,
-    {
-      param: 'chain',
-    },
-  );
-}
-
-function requireToken(registry: Registry, { chain, symbol }: { chain: Chain; symbol: string }): Token {
-  const token = registry.token(chain.id, symbol);
-  if (token) return token;
-  const known = chain.tokens.map((each) => each.symbol).join(', ');
-  throw new PurserError(
-    'invalid_token',
-    `token ${JSON.stringify(symbol)} is not known on ${chain.id}. Known are: ${known}.`,
-    {
-      param: 'token',
-    },
-  );
-}
-
-const amountSentences: Readonly<Record<AmountFault, (token: Token) => string>> = {
-  not_decimal: () => 'must be a plain decimal string such as "12.5".',
-  too_precise: (token) => `has more fraction digits than ${token.symbol} has (${token.decimals}). Nothing is rounded.`,
-  zero: () => 'must be more than zero.',
-  too_large: () => 'is larger than any chain can carry.',
-};
-
-function requireAmount(amount: string, token: Token): bigint {
-  const minor = parseAmount(amount, token.decimals);
-  if (typeof minor === 'bigint') return minor;
-  throw new PurserError('invalid_amount', `amount ${amountSentences[minor](token)}`, { param: 'amount' });
 }
 
 function requireSender(given: string | undefined, { agent, chain }: { agent: AgentRow; chain: Chain }): string {
