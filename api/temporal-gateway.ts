@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { type Client, type Connection, WithStartWorkflowOperation } from '@temporalio/client';
 import type { PrepareResult } from '../shared/chain/adapter.ts';
 import type { TransactionRow } from '../shared/db/transactions.ts';
+import type { X402PaymentRow } from '../shared/db/x402-payments.ts';
+import type { SessionRow } from '../shared/db/x402-sessions.ts';
 import { PurserError } from '../shared/errors.ts';
-
 import type { Logger } from '../shared/log.ts';
 import {
   type AccountKeyInput,
@@ -18,6 +19,7 @@ import {
   workflowNames,
 } from '../shared/temporal.ts';
 import { transactionStart } from '../shared/transaction-start.ts';
+import { x402PaymentStart, x402SessionStart } from '../shared/x402-start.ts';
 
 /** Longest wait for an account's key to be made, unless told otherwise; it takes some seconds. */
 const defaultAccountKeyWaitMs = 60_000;
@@ -32,7 +34,7 @@ const readinessTimeoutMs = 5_000;
 
 /** What the api asks of Temporal. */
 export interface TemporalGateway {
-  /** The longest that `decideTransaction` waits. */
+  /** The longest that `decideTransaction` and `payX402` wait. */
   readonly decisionWaitMs: number;
   /**
    * Starts the payment's workflow and waits for the policies' decision, but never longer than configured.
@@ -40,9 +42,18 @@ export interface TemporalGateway {
    */
   decideTransaction(row: TransactionRow, context: { log: Logger }): Promise<'decided' | 'undecided'>;
   /** Tells a waiting payment that somebody has answered. A hint: that it gets lost is logged, and harmless. */
-  tellAnswer(transactionId: string, decision: 'approved' | 'rejected'): Promise<void>;
+  tellAnswer(paymentId: string, decision: 'approved' | 'rejected'): Promise<void>;
   /** Tells a payment that its cancellation or a replacement was asked for: a hint, as above. */
   tellReplace(transactionId: string): Promise<void>;
+  /**
+   * Starts the x402 payment's workflow and waits until its authorisation is issued, or it is known why not now, but never
+   * longer than for a decision. `undecided`: as above.
+   */
+  payX402(row: X402PaymentRow, context: { log: Logger }): Promise<'answered' | 'undecided'>;
+  /** Starts the workflow that ends the session when its time is over: a hint, as above. */
+  startSession(row: SessionRow): Promise<void>;
+  /** Tells a session's workflow that it was deleted: a hint, as above. */
+  tellSessionEnded(sessionId: string): Promise<void>;
   /** Has the account's key made, once however many ask. @throws PurserError 503 when it does not come in time */
   makeAccountKey(request: { accountId: string }): Promise<AccountKeyResult>;
   /** What an address holds on several chains. @throws PurserError 503 when no worker answers in time */
@@ -68,6 +79,14 @@ export function createTemporalGateway({
 }): TemporalGateway {
   const { workflow } = client;
   const within = <T>(waitMs: number, call: () => Promise<T>) => withinMs(client.connection as Connection, waitMs, call);
+  /** Makes a call on which nothing depends. @param loss what is logged when it fails */
+  async function hint(loss: string, workflowId: string, call: () => Promise<unknown>): Promise<void> {
+    try {
+      await within(signalWaitMs, call);
+    } catch (error) {
+      log.warn({ err: error, workflow_id: workflowId }, loss);
+    }
+  }
   return {
     decisionWaitMs,
 
@@ -90,28 +109,47 @@ export function createTemporalGateway({
       }
     },
 
-    async tellAnswer(transactionId, decision) {
-      const name = decision === 'approved' ? messageNames.approve : messageNames.reject;
+    tellAnswer: (paymentId, decision) =>
+      hint('the payment was not told of the answer; it will find it', paymentId, () =>
+        workflow.getHandle(paymentId).signal(decision === 'approved' ? messageNames.approve : messageNames.reject),
+      ),
+
+    tellReplace: (transactionId) =>
+      hint('the payment was not told what is wanted; it will find it', transactionId, () =>
+        workflow.getHandle(transactionId).signal(messageNames.replace),
+      ),
+
+    async payX402(row, { log }) {
       try {
-        await within(signalWaitMs, () => workflow.getHandle(transactionId).signal(name));
-      } catch (error) {
-        log.warn(
-          { err: error, transaction_id: transactionId },
-          'the payment was not told of the answer; it will find it',
+        const startWorkflowOperation = new WithStartWorkflowOperation(workflowNames.x402Payment, {
+          ...x402PaymentStart(row),
+          workflowIdConflictPolicy: 'USE_EXISTING',
+        });
+        await within(decisionWaitMs, () =>
+          workflow.executeUpdateWithStart(messageNames.authorization, {
+            updateId: 'authorization',
+            startWorkflowOperation,
+          }),
         );
+        return 'answered';
+      } catch (error) {
+        log.warn({ err: error, ledger_id: row.id }, 'no authorisation in time; the stored row will be taken up');
+        return 'undecided';
       }
     },
 
-    async tellReplace(transactionId) {
-      try {
-        await within(signalWaitMs, () => workflow.getHandle(transactionId).signal(messageNames.replace));
-      } catch (error) {
-        log.warn(
-          { err: error, transaction_id: transactionId },
-          'the payment was not told what is wanted; it will find it',
-        );
-      }
-    },
+    startSession: (row) =>
+      hint('no workflow was started for the session; the stored row will be taken up', row.id, () =>
+        workflow.start(workflowNames.x402Session, {
+          ...x402SessionStart(row),
+          workflowIdConflictPolicy: 'USE_EXISTING',
+        }),
+      ),
+
+    tellSessionEnded: (sessionId) =>
+      hint('the session was not told that it was deleted; it will find it', sessionId, () =>
+        workflow.getHandle(sessionId).signal(messageNames.sessionEnded),
+      ),
 
     async makeAccountKey({ accountId }) {
       const input: AccountKeyInput = { accountId };

@@ -1,22 +1,21 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Registry } from '../../shared/chain/registry.ts';
-import { inTransaction, isConnectionError, type Pool, violatedConstraint } from '../../shared/db/pool.ts';
+import type { Pool } from '../../shared/db/pool.ts';
 import {
   findTransaction,
   getTransaction,
   insertTransaction,
-  type NewTransaction,
   type TransactionRow,
 } from '../../shared/db/transactions.ts';
 import { formatAmount } from '../../shared/domain/money.ts';
 import { PurserError } from '../../shared/errors.ts';
 import { newId } from '../../shared/ids.ts';
 import type { Logger } from '../../shared/log.ts';
-import { KeyInUse, type Once } from '../idempotency.ts';
+import type { Once } from '../idempotency.ts';
 import { requireActiveAgent } from '../require-agent.ts';
 import type { CreateTransactionBody } from '../schemas/transactions.ts';
 import type { TemporalGateway } from '../temporal-gateway.ts';
 import { resolvePayment } from './resolve-payment.ts';
+import { storePayment } from './store-payment.ts';
 
 export interface SubmitTransactionDependencies {
   readonly pool: Pool;
@@ -37,7 +36,12 @@ export async function submitTransaction(
   const agent = await requireActiveAgent(pool, { id: body.agent_id, accountId });
   const payment = resolvePayment(registry, { agent, body });
   const row = { id: newId('tx'), accountId, agentId: agent.id, walletId: agent.wallet_id, ...payment };
-  const stored = await store(pool, { row, once });
+  const stored = await storePayment(pool, {
+    id: row.id,
+    once,
+    store: (db) => insertTransaction(db, row),
+    find: () => getTransaction(pool, { id: row.id }),
+  });
   if ((await temporal.decideTransaction(stored, { log })) === 'undecided') return stored;
   return unlessDenied(await reread(pool, { stored, log }));
 }
@@ -53,40 +57,6 @@ export async function submittedTransaction(
   const row = await findTransaction(pool, { id, accountId });
   if (!row) throw new Error(`Transaction ${id} has gone, and its key is still there.`);
   return unlessDenied(row);
-}
-
-const storeTries = 3;
-const storePauseMs = 200;
-
-/**
- * Stores the row under the id that it was given, and with it the request's key. A connection that breaks meanwhile leaves
- * it open whether both are there: the same again finds out, and either way they exist once.
- */
-async function store(pool: Pool, { row, once }: { row: NewTransaction; once: Once }): Promise<TransactionRow> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await inTransaction(pool, async (db) => {
-        await once.claim(db, { resourceId: row.id, isKept: true });
-        return insertTransaction(db, row);
-      });
-    } catch (error) {
-      if (attempt > 1 && (error instanceof KeyInUse || violatedConstraint(error) === 'transactions_pkey')) {
-        const own = await getTransaction(pool, { id: row.id });
-        if (own) return own;
-      }
-      if (!isConnectionError(error)) throw error;
-      if (attempt === storeTries) throw unknownOutcome(row.id, error);
-      await sleep(storePauseMs);
-    }
-  }
-}
-
-function unknownOutcome(id: string, cause: unknown): PurserError {
-  return new PurserError(
-    'service_unavailable',
-    `The database broke off while the payment was being stored. Repeat it with the same Idempotency-Key; without one, look up ${id} before you send it again.`,
-    { retryAfterSeconds: 2, details: { transaction_id: id }, cause },
-  );
 }
 
 /** The row after the decision. When it cannot be read, the one before is still true: stored, and pending. */
