@@ -24,10 +24,18 @@ interface Call<Found, Query, Body> {
   readonly once: Once;
 }
 
+/** Who asks, and the identifiers of the path. */
+interface PathNames {
+  readonly caller: Caller;
+  readonly id: string;
+  /** The second one, of a path that has two. */
+  readonly innerId: string;
+}
+
 /** An endpoint in full: its reference and its work, so that neither can be without the other. */
 export interface EndpointSpec<Found, Query extends z.ZodType, Body extends z.ZodType> {
   readonly method: Method;
-  /** Below `/api/v1`, with `{id}` for the identifier. */
+  /** Below `/api/v1`, with `{id}` for the identifier, and another name for that of something inside. */
   readonly path: string;
   readonly operationId: string;
   readonly tag: string;
@@ -48,7 +56,7 @@ export interface EndpointSpec<Found, Query extends z.ZodType, Body extends z.Zod
    * Looks up what the path names; undefined is answered with 404 before the input is looked at.
    * @throws PurserError 403 where it is not the caller's business
    */
-  readonly find?: (call: { caller: Caller; id: string }) => Promise<Found | undefined>;
+  readonly find?: (call: PathNames) => Promise<Found | undefined>;
   readonly handle: (call: Call<Found, z.output<Query>, z.output<Body>>) => Promise<unknown>;
   /**
    * The answer from what `handle` has made, for a repeat whose first request died before it answered. Needed unless
@@ -101,7 +109,8 @@ export function defineEndpoint<
       const { caller, log, requestId } = response.locals as { caller: Caller; log: Logger; requestId: string };
       if (spec.personOnly !== undefined && !caller.user)
         throw new PurserError('insufficient_permissions', spec.personOnly);
-      const found = find ? await findOrRefuse(find, { caller, id: String(request.params.id) }) : undefined;
+      const [id = '', innerId = ''] = pathParameters(spec.path).map((name) => String(request.params[name]));
+      const found = find ? await findOrRefuse(find, { caller, id, innerId }) : undefined;
       const parameters = validate(query, readQuery(request)) as z.output<Query>;
       const schema = bodyFor?.(found as Found) ?? spec.body;
       const sent = schema && (await readJson(request, response, { isOptional: spec.bodyOptional ?? false }));
@@ -115,7 +124,7 @@ export function defineEndpoint<
       const { status, answer, isReplay } = await answerOnce({
         accountId: caller.accountId,
         method: 'POST',
-        path: request.baseUrl + spec.path.replace('{id}', () => String(request.params.id)),
+        path: request.baseUrl + spec.path.replace('{id}', () => id),
         key,
         bodyHash: hashBody(sent, { personId: spec.personOnly === undefined ? undefined : caller.user?.id }),
         requestId,
@@ -129,12 +138,17 @@ export function defineEndpoint<
   };
 }
 
+/** Names of the identifiers in a path, in their order. */
+export function pathParameters(path: string): string[] {
+  return [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!);
+}
+
 async function findOrRefuse<Found>(
   find: NonNullable<EndpointSpec<Found, z.ZodType, z.ZodType>['find']>,
-  named: { caller: Caller; id: string },
+  named: PathNames,
 ): Promise<Found> {
   const found = await find(named);
-  if (found === undefined)
-    throw new PurserError('resource_not_found', `There is no ${JSON.stringify(named.id)} in this account.`);
+  const name = JSON.stringify(named.innerId || named.id);
+  if (found === undefined) throw new PurserError('resource_not_found', `There is no ${name} in this account.`);
   return found;
 }

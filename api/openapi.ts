@@ -7,7 +7,7 @@ import {
   type ZodOpenApiResponsesObject,
 } from 'zod-openapi';
 import { type ErrorCode, errorCodes, PurserError } from '../shared/errors.ts';
-import type { Endpoint } from './endpoint.ts';
+import { type Endpoint, pathParameters } from './endpoint.ts';
 import { maxKeyLength } from './idempotency-key.ts';
 import { renderError } from './render/error.ts';
 import { errorObject } from './schemas/error.ts';
@@ -169,6 +169,7 @@ export function createOpenApiDocument({ endpoints, version }: { endpoints: reado
       { name: 'Agents', description: 'An agent has one wallet.' },
       { name: 'Transactions', description: 'Payments out of an agent’s wallet.' },
       { name: 'Approvals', description: 'Questions to people: payments that wait until somebody agrees.' },
+      { name: 'x402', description: 'Budgets out of which an agent pays web APIs (HTTP 402).' },
       { name: 'Policies', description: 'What an agent may send.' },
       { name: 'Policy templates', description: 'Sets of policies to copy to agents.' },
     ],
@@ -203,9 +204,8 @@ function operation(endpoint: Endpoint): ZodOpenApiOperationObject {
   const { operationId, tag, summary, description, query, body, answer } = endpoint;
   const isBodyRequired = !endpoint.bodyOptional;
   const isPost = endpoint.method === 'post';
-  const path = endpoint.path.includes('{id}')
-    ? { path: z.object({ id: z.string().meta({ description: 'Identifier.' }) }) }
-    : {};
+  const names = pathParameters(endpoint.path).map((name) => [name, z.string().meta({ description: 'Identifier.' })]);
+  const path = names.length > 0 ? { path: z.object(Object.fromEntries(names)) } : {};
   return {
     operationId,
     tags: [tag],

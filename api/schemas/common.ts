@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import type { ZodOpenApiOverrideMetaContext } from 'zod-openapi';
+import { approvalStatuses } from '../../shared/domain/approval.ts';
+import { isDecimal, maxAmountLength } from '../../shared/domain/money.ts';
 import { normaliseText, type TextFault, type TextRule } from '../../shared/domain/text.ts';
 import type { ErrorCode } from '../../shared/errors.ts';
 
@@ -33,6 +35,22 @@ export function optional<S extends z.ZodType>(schema: S) {
 /** Marks a rule that has an error code of its own. */
 export function faultOf(code: ErrorCode, message: string) {
   return { error: message, params: { code } };
+}
+
+/** A plain decimal of more than zero; whether it fits a token is judged where the token is known. */
+const amountPattern = '^(?!0(\\.0+)?$)(0|[1-9]\\d*)(\\.\\d+)?$';
+
+export function amount({ description, example }: { description: string; example: string }) {
+  return z
+    .string()
+    .refine(
+      isDecimal,
+      faultOf(
+        'invalid_amount',
+        'must be a plain decimal string such as "12.5": no sign, exponent, spaces or leading zeros.',
+      ),
+    )
+    .meta({ description, example, pattern: amountPattern, maxLength: maxAmountLength });
 }
 
 const largestPage = Number.MAX_SAFE_INTEGER;
@@ -84,3 +102,13 @@ export const instant = z.string().meta({
   example: '2026-03-01T12:00:00.000Z',
   format: 'date-time',
 });
+
+/** The question to a person about a payment. */
+export const paymentApproval = z
+  .object({
+    id: z.string().meta({ description: 'Identifier, `apr_…`.', example: 'apr_01kahvd1r0fv2t5c7m4y2q8s3z' }),
+    status: z.enum(approvalStatuses).meta({ example: 'pending' }),
+    expires_at: instant,
+  })
+  .nullable()
+  .meta({ description: 'The question to a person, where a policy wants one asked; null otherwise.' });

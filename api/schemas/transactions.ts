@@ -1,10 +1,6 @@
 import { z } from 'zod';
-import { isDecimal, maxAmountLength } from '../../shared/domain/money.ts';
-import { chainId, faultOf, instant, listOf, optional, pageParameters, text } from './common.ts';
+import { amount, chainId, instant, listOf, optional, pageParameters, paymentApproval, text } from './common.ts';
 import { warnings } from './simulate.ts';
-
-/** A plain decimal of more than zero; whether it fits a token is judged where the token is known. */
-const amountPattern = '^(?!0(\\.0+)?$)(0|[1-9]\\d*)(\\.\\d+)?$';
 
 export const createTransactionBody = z
   .strictObject({
@@ -22,22 +18,11 @@ export const createTransactionBody = z
         'Recipient. On EVM chains 0x and 40 hexadecimal digits; mixed case must be a right EIP-55 checksum. Neither the zero address nor the contract of the token.',
       example: '0x2B5AD5c4795c026514f8317c7a215E218DcCD6cF',
     }),
-    amount: z
-      .string()
-      .refine(
-        isDecimal,
-        faultOf(
-          'invalid_amount',
-          'must be a plain decimal string such as "12.5": no sign, exponent, spaces or leading zeros.',
-        ),
-      )
-      .meta({
-        description:
-          'Decimal string, more than zero, with at most as many fraction digits as the token has. Nothing is rounded.',
-        example: '12.5',
-        pattern: amountPattern,
-        maxLength: maxAmountLength,
-      }),
+    amount: amount({
+      description:
+        'Decimal string, more than zero, with at most as many fraction digits as the token has. Nothing is rounded.',
+      example: '12.5',
+    }),
     token: z.string().meta({ description: 'Symbol, in any case.', example: 'USDC' }),
     chain: chainId,
     memo: optional(
@@ -143,14 +128,7 @@ export const transaction = z
     nonce: z.int().nullable().meta({ description: "The payment's place in the order of its wallet.", example: null }),
     block_number: z.int().nullable().meta({ description: 'Block that holds it.', example: null }),
     confirmations: z.int().min(0).meta({ description: 'Blocks on top, that one counted.', example: 0 }),
-    approval: z
-      .object({
-        id: z.string().meta({ description: 'Identifier, `apr_…`.', example: 'apr_01kahvd1r0fv2t5c7m4y2q8s3z' }),
-        status: z.enum(['pending', 'approved', 'rejected', 'expired', 'cancelled']).meta({ example: 'pending' }),
-        expires_at: instant,
-      })
-      .nullable()
-      .meta({ description: 'The question to a person, where a policy wants one asked; null otherwise.' }),
+    approval: paymentApproval,
     notice: z.string().nullable().meta({
       description:
         'What a pending payment waits for, in words, where that is nothing usual: money, lower fees, a node.',
