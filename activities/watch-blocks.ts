@@ -4,11 +4,14 @@ import { attemptsChannel } from '../shared/db/attempts.ts';
 import type { Pool } from '../shared/db/pool.ts';
 import type { Logger } from '../shared/log.ts';
 import { createFollower } from './follow-chain.ts';
+import { createAuthorizationFollower } from './watch-authorizations.ts';
 
 /** How often one that stands by tries to take over. */
 const standbyMs = 500;
 /** How often the database is asked for open payments while there are none; a new one is announced besides. */
 const idleMs = 1_000;
+/** How often the head is asked for, at most, while only authorisations wait; a payment that is sent ends the wait. */
+const shortestQuietMs = 200;
 /** Waits after failures: doubled each time, between these two, and shortened by chance by up to a half. */
 const shortestBackoffMs = 250;
 const longestBackoffMs = 5_000;
@@ -28,7 +31,7 @@ export interface BlockWatcherDependencies {
   readonly pool: Pool;
   readonly adapter: ChainAdapter;
   /** Tells a payment's workflow that the database knows more: a hint without data, which may be lost. */
-  readonly wake: (transactionId: string) => Promise<void>;
+  readonly wake: (paymentId: string) => Promise<void>;
   readonly logger: Logger;
   /** Time between two looks at the head while a payment waits; default: the chain's own. */
   readonly pollMs?: number;
@@ -114,14 +117,17 @@ export function createBlockWatcher({
   /** Round after round, until stopped or until the connection is lost. A chain that cannot be reached ends nothing. */
   async function follow(client: pg.Client): Promise<void> {
     const follower = createFollower({ db: client, adapter, wake: wakeSoon, logger });
+    const authorizations = createAuthorizationFollower({ db: client, adapter, wake: wakeSoon, logger });
     while (!stopped) {
       bell.hush();
       try {
-        const state = await follower.round();
+        const transactions = await follower.round();
+        const others = await authorizations.round();
         report.working();
         failures = 0;
         // While payments wait, the next look comes at its time, however many are announced.
-        await (state === 'idle' ? bell.wait(idleMs) : bell.rest(pollMs, () => stopped));
+        if (transactions === 'busy') await bell.rest(pollMs, () => stopped);
+        else await bell.wait(others === 'busy' ? Math.max(pollMs, shortestQuietMs) : idleMs);
       } catch (error) {
         report.failing(error);
         await backOff();
@@ -131,10 +137,10 @@ export function createBlockWatcher({
     }
   }
 
-  function wakeSoon(transactionId: string): void {
+  function wakeSoon(paymentId: string): void {
     if (wakes.size >= maxWakes) return;
-    const sent = wake(transactionId)
-      .catch((error: unknown) => logger.debug({ chain, transactionId, error: String(error) }, 'a wake-up was lost'))
+    const sent = wake(paymentId)
+      .catch((error: unknown) => logger.debug({ chain, paymentId, error: String(error) }, 'a wake-up was lost'))
       .finally(() => wakes.delete(sent));
     wakes.add(sent);
   }
