@@ -1,8 +1,9 @@
 import { getAddress } from 'viem';
 import { z } from 'zod';
 import type { ExtraToken, RegistryOptions } from './chain/registry.ts';
+import { isLoopback } from './domain/loopback.ts';
 import { atomDecimals } from './domain/money.ts';
-import { isLoopback, mailAddress, publicUrl, smtpServer } from './mail-settings.ts';
+import { mailAddress, publicUrl, smtpServer } from './mail-settings.ts';
 
 /** The environment, a string a name, as processes get it. */
 export type Env = Readonly<Record<string, string | undefined>>;

@@ -4,7 +4,7 @@ import type { LookupFunction } from 'node:net';
 import { getCACertificates } from 'node:tls';
 import ipaddr from 'ipaddr.js';
 import { Client } from 'undici';
-import { isLoopback } from './mail-settings.ts';
+import { isLoopback } from './domain/loopback.ts';
 import { failureOf, OutgoingFailure } from './outgoing-failure.ts';
 
 export interface HttpGuardOptions {

@@ -17,10 +17,6 @@ export interface MailAddress {
 
 /** Ports for submission: RFC 8314 for TLS from the first byte, RFC 6409 for STARTTLS. */
 const defaultPorts = { 'smtps:': 465, 'smtp:': 587 } as const;
-const loopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\]|::1)$/;
-
-/** Whether what is sent there never leaves this machine. */
-export const isLoopback = (host: string): boolean => loopback.test(host);
 
 /**
  * `smtps://user:password@host:port`. Options in its query are refused: they could turn off the check of certificates.

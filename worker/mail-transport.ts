@@ -1,5 +1,6 @@
 import { createTransport, type SMTPPoolOptions, type SMTPPoolSentMessageInfo, type Transporter } from 'nodemailer';
-import { isLoopback, type SmtpServer } from '../shared/mail-settings.ts';
+import { isLoopback } from '../shared/domain/loopback.ts';
+import type { SmtpServer } from '../shared/mail-settings.ts';
 
 /** Connections to the mail server at a time; servers often allow ten for each client. */
 export const mailConnections = 5;
