@@ -1,6 +1,7 @@
 import express, { type Express } from 'express';
 import helmet from 'helmet';
 import type { Registry } from '../shared/chain/registry.ts';
+import type { FeeTier } from '../shared/domain/x402-fee.ts';
 import { PurserError } from '../shared/errors.ts';
 import type { Logger } from '../shared/log.ts';
 import { createAnswerOnce } from './idempotency.ts';
@@ -19,7 +20,9 @@ import { createPolicyEndpoints } from './routes/policies.ts';
 import { createResourceRouter } from './routes/resources.ts';
 import { createTemplateEndpoints } from './routes/templates.ts';
 import { createTransactionEndpoints } from './routes/transactions.ts';
+import { createX402EdgeEndpoints } from './routes/x402-edge.ts';
 import type { TemporalGateway } from './temporal-gateway.ts';
+import type { Probe } from './x402/probe.ts';
 
 /** Version of the interface, not of the program. */
 const interfaceVersion = '1.0.0';
@@ -28,6 +31,12 @@ export interface AppDependencies extends AuthenticateDependencies {
   readonly temporal: TemporalGateway;
   readonly registry: Registry;
   readonly log: Logger;
+  /** Asks x402 targets what they want. */
+  readonly probe: Probe;
+  /** Fees of x402 payments. */
+  readonly feeTiers: readonly FeeTier[];
+  /** Whether x402 targets on this machine may be named; sandbox only. */
+  readonly allowLoopback: boolean;
   /** Gives new wallets on local chains their first coins; sandbox only. */
   readonly fund?: Fund | undefined;
 }
@@ -41,6 +50,7 @@ export function createApp(deps: AppDependencies): Express {
     ...createApprovalEndpoints(deps),
     ...createPolicyEndpoints(deps),
     ...createTemplateEndpoints(deps),
+    ...createX402EdgeEndpoints(deps),
   ];
   const app = express();
   app.disable('x-powered-by');

@@ -1,8 +1,10 @@
+import { readFileSync } from 'node:fs';
 import { Client, Connection } from '@temporalio/client';
 import { createTokenVerifier } from '../shared/access-token.ts';
 import { createRegistry } from '../shared/chain/registry.ts';
 import { type ApiConfig, apiConfig, ConfigError } from '../shared/config.ts';
 import { createPool } from '../shared/db/pool.ts';
+import { createHttpGuard } from '../shared/http-guard.ts';
 import { createLogger } from '../shared/log.ts';
 import { createStopSignal } from '../shared/stop-signal.ts';
 import { createApp } from './app.ts';
@@ -10,6 +12,7 @@ import { createFundWallet } from './operations/fund-wallet.ts';
 import { readTokenKeys } from './read-token-keys.ts';
 import { startServer } from './server.ts';
 import { createTemporalGateway } from './temporal-gateway.ts';
+import { createProbe } from './x402/probe.ts';
 
 /** The api process: everything it depends on is made here. It starts while Postgres or Temporal are down, and recovers by itself. */
 async function main(config: ApiConfig): Promise<void> {
@@ -31,6 +34,9 @@ async function main(config: ApiConfig): Promise<void> {
     temporal,
     registry: createRegistry(config.registry),
     log,
+    probe: createProbe(createGuard(config.targets)),
+    feeTiers: config.feeTiers,
+    allowLoopback: config.targets.allowLoopback,
     fund: config.faucetUrl === undefined ? undefined : createFundWallet({ faucetUrl: config.faucetUrl }),
   });
   const server = await startServer({ app, host: config.host, port: config.port, log });
@@ -44,6 +50,10 @@ async function main(config: ApiConfig): Promise<void> {
   };
   stopping.addEventListener('abort', stop, { once: true });
   if (stopping.aborted) await stop();
+}
+
+function createGuard({ allowLoopback, caFile }: ApiConfig['targets']) {
+  return createHttpGuard({ allowLoopback, extraCa: caFile === undefined ? undefined : readFileSync(caFile, 'utf8') });
 }
 
 try {

@@ -85,6 +85,7 @@ export async function startStack(context: StackContext): Promise<Stack> {
     PURSER_MAIL_FROM: MAIL_FROM,
     PURSER_PUBLIC_URL: baseUrl,
     PURSER_DEV_TOKEN_KEYS_FILE: people.keysFile,
+    PURSER_LOOPBACK_TARGETS: 'on',
   };
   const workerNames = Array.from({ length: context.workers ?? 1 }, (_, index) =>
     index === 0 ? 'worker' : `worker-${index + 1}`,

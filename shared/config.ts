@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { ExtraToken, RegistryOptions } from './chain/registry.ts';
 import { isLoopback } from './domain/loopback.ts';
 import { atomDecimals } from './domain/money.ts';
+import { readFeeTiers } from './domain/x402-fee.ts';
 import { mailAddress, publicUrl, smtpServer } from './mail-settings.ts';
 
 /** The environment, a string a name, as processes get it. */
@@ -62,6 +63,13 @@ const chains = z.object({
   PURSER_EXTRA_TOKENS: list.pipe(z.array(extraToken)).default([]),
 });
 
+const feeTiers = z.string().transform((text, context) => {
+  const tiers = readFeeTiers(text);
+  if (typeof tiers !== 'string') return tiers;
+  context.addIssue({ code: 'custom', message: tiers });
+  return z.NEVER;
+});
+
 const api = common
   .extend(database.shape)
   .extend(chains.shape)
@@ -71,6 +79,9 @@ const api = common
     PURSER_DECISION_WAIT_MS: z.coerce.number().int().min(50).max(30_000).default(2_000),
     PURSER_FAUCET_URL: z.url().optional(),
     PURSER_DEV_TOKEN_KEYS_FILE: z.string().min(1).optional(),
+    PURSER_X402_FEE_TIERS: feeTiers.prefault('0=0'),
+    PURSER_LOOPBACK_TARGETS: z.enum(['on', 'off']).default('off'),
+    PURSER_TARGET_CA_FILE: z.string().min(1).optional(),
   });
 
 const queueNames = ['wallet', 'wallet-signing', 'wallet-chain', 'wallet-webhooks'] as const;
@@ -198,6 +209,14 @@ export function apiConfig(env: Env) {
     throw new ConfigError([
       'PURSER_DEV_TOKEN_KEYS_FILE is for trying out: its issuer signs in anybody, so it is refused in production.',
     ]);
+  if (parsed.PURSER_ENV === 'production' && parsed.PURSER_LOOPBACK_TARGETS === 'on')
+    throw new ConfigError([
+      'PURSER_LOOPBACK_TARGETS is for trying out: it lets agents reach this machine, so it is refused in production.',
+    ]);
+  if (parsed.PURSER_ENV === 'production' && parsed.PURSER_TARGET_CA_FILE)
+    throw new ConfigError([
+      'PURSER_TARGET_CA_FILE is for trying out: whoever holds its key can pass for any target, so it is refused in production.',
+    ]);
   return {
     environment: parsed.PURSER_ENV,
     logLevel: parsed.PURSER_LOG_LEVEL,
@@ -207,6 +226,13 @@ export function apiConfig(env: Env) {
     faucetUrl: parsed.PURSER_FAUCET_URL,
     /** JWKS file (RFC 7517) of the issuer whose access tokens are taken; without it none is. */
     tokenKeysFile: parsed.PURSER_DEV_TOKEN_KEYS_FILE,
+    feeTiers: parsed.PURSER_X402_FEE_TIERS,
+    /** Of servers that agents name. */
+    targets: {
+      allowLoopback: parsed.PURSER_LOOPBACK_TARGETS === 'on',
+      /** Certificates (PEM) to trust besides the usual ones. */
+      caFile: parsed.PURSER_TARGET_CA_FILE,
+    },
     database: { url: parsed.DATABASE_URL, max: parsed.PURSER_DATABASE_POOL },
     temporal: temporal(parsed),
     registry: registryOptions(env, parsed),

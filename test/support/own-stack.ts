@@ -151,6 +151,7 @@ export async function startOwnStack({
     PURSER_MAIL_FROM: 'Purser <purser@example.com>',
     PURSER_PUBLIC_URL: baseUrl,
     PURSER_DEV_TOKEN_KEYS_FILE: issuer.keysFile,
+    PURSER_LOOPBACK_TARGETS: 'on',
     PURSER_TEST_CRASH_PLAN: planFile,
     ...extraEnv,
   };

@@ -35,6 +35,7 @@ export async function startApiProcess({
       PURSER_CHAINS: 'eip155:31337',
       PURSER_EXTRA_TOKENS: `eip155:31337/erc20:${usdc}=USDC/6/USD Coin/2`,
       PURSER_LOG_LEVEL: 'warn',
+      PURSER_LOOPBACK_TARGETS: 'on',
       PURSER_PORT: String(port),
       DATABASE_URL: databaseUrl,
       TEMPORAL_ADDRESS: temporalAddress,

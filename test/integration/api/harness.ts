@@ -7,12 +7,15 @@ import { privateKeyToAccount } from 'viem/accounts';
 import { createApp } from '../../../api/app.ts';
 import { startServer } from '../../../api/server.ts';
 import { createTemporalGateway } from '../../../api/temporal-gateway.ts';
+import { createProbe } from '../../../api/x402/probe.ts';
 import { createTokenVerifier, signAccessToken } from '../../../shared/access-token.ts';
 import { createRegistry, type Registry } from '../../../shared/chain/registry.ts';
 import { insertAccountKey } from '../../../shared/db/account-keys.ts';
 import { createAccount } from '../../../shared/db/accounts.ts';
 import { createApiKey } from '../../../shared/db/api-keys.ts';
 import { createPool, type Pool } from '../../../shared/db/pool.ts';
+import type { FeeTier } from '../../../shared/domain/x402-fee.ts';
+import { createHttpGuard } from '../../../shared/http-guard.ts';
 import { newId } from '../../../shared/ids.ts';
 import { createLogger, type Logger } from '../../../shared/log.ts';
 import { createTestDatabase } from '../../support/database.ts';
@@ -68,6 +71,7 @@ export async function startTestApi({
   decisionWaitMs = 100,
   usdc = usdcContract,
   takesTokens = true,
+  feeTiers = [{ fromAmount: '0', rate: '0' }],
   log = createLogger({ process: 'test', level: 'silent' }),
 }: {
   temporalAddress: string;
@@ -75,6 +79,8 @@ export async function startTestApi({
   usdc?: Address;
   /** Whether it is told whose access tokens to trust. */
   takesTokens?: boolean;
+  /** Of x402 payments; none by default. */
+  feeTiers?: readonly FeeTier[];
   log?: Logger;
 }): Promise<TestApi> {
   const database = await createTestDatabase();
@@ -95,7 +101,17 @@ export async function startTestApi({
     log,
   });
   const verifyToken = takesTokens ? createTokenVerifier(issuer.jwks) : undefined;
-  const app = createApp({ environment: 'sandbox', pool, temporal, registry, log, verifyToken });
+  const app = createApp({
+    environment: 'sandbox',
+    pool,
+    temporal,
+    registry,
+    log,
+    verifyToken,
+    probe: createProbe(createHttpGuard({ allowLoopback: true })),
+    feeTiers,
+    allowLoopback: true,
+  });
   const server = await startServer({ app, host: '127.0.0.1', port: 0, log });
   return {
     url: server.url,
