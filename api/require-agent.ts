@@ -19,7 +19,12 @@ export async function requireAgent(
 export async function requireActiveAgent(db: Queryable, named: { id: string; accountId: string }): Promise<AgentRow> {
   const agent = await requireAgent(db, named);
   if (agent.status === 'active') return agent;
-  throw new PurserError('agent_inactive', `Agent ${agent.id} is inactive: it sends nothing until it is active again.`, {
-    param: 'agent_id',
+  throw inactiveAgent(agent.id, { param: 'agent_id' });
+}
+
+/** That an agent may not pay now. @param param member that names it, if the request does */
+export function inactiveAgent(id: string, { param }: { param?: string } = {}): PurserError {
+  return new PurserError('agent_inactive', `Agent ${id} is inactive: it sends nothing until it is active again.`, {
+    param,
   });
 }

@@ -1,0 +1,92 @@
+import { askPeople } from '../../shared/ask-people.ts';
+import { lockAgent, lockWallet } from '../../shared/db/agents.ts';
+import { databaseClock } from '../../shared/db/clock.ts';
+import { putHolds } from '../../shared/db/holds.ts';
+import type { Queryable } from '../../shared/db/pool.ts';
+import {
+  failX402Payment,
+  findX402Payment,
+  getX402Payment,
+  insertX402Payment,
+  markX402Awaiting,
+  type NewX402Payment,
+  storeX402Decision,
+  type X402PaymentRow,
+} from '../../shared/db/x402-payments.ts';
+import { getSession, lockSession, type SessionRow, spendBudget } from '../../shared/db/x402-sessions.ts';
+import { formatAmount } from '../../shared/domain/money.ts';
+import { PurserError } from '../../shared/errors.ts';
+import { newId } from '../../shared/ids.ts';
+import { judgeStored } from '../../shared/judge-payment.ts';
+import { noteEvaluation } from '../../shared/note-evaluation.ts';
+import { noteSession } from '../../shared/note-x402.ts';
+import { denialFailure } from '../../shared/payment-failures.ts';
+import { reservePayment } from '../../shared/reserve-payment.ts';
+import { holdRest } from '../../shared/x402-budget.ts';
+import { inactiveAgent } from '../require-agent.ts';
+import { sessionOver } from './x402-payment-answer.ts';
+
+/**
+ * Judges a payment and takes it out of its session: row, decision, budget, limits, holds and questions, all in the
+ * caller's database transaction. What the policies deny is stored as failed, and takes nothing.
+ * @param isRepeat whether an earlier try may have been kept; that one stands then
+ * @throws PurserError 400 `agent_inactive`, `session_expired`, `budget_exceeded`: let it pass, so that nothing is stored
+ */
+export async function takeX402Payment(
+  db: Queryable,
+  payment: NewX402Payment,
+  { isRepeat }: { isRepeat: boolean },
+): Promise<X402PaymentRow> {
+  const { id, accountId, agentId, sessionId } = payment;
+  const agent = await lockAgent(db, { id: agentId });
+  const session = await lockSession(db, { id: sessionId });
+  if (!session) throw new Error(`Session ${sessionId} has gone.`);
+  const kept = isRepeat ? await getX402Payment(db, { id }) : undefined;
+  if (kept) return kept;
+  if (agent?.status !== 'active') throw inactiveAgent(agentId);
+  if (session.status !== 'active') throw sessionOver(session);
+  const now = await databaseClock(db);
+  const row = await insertX402Payment(db, payment);
+  const evaluation = await judgeStored(db, row, now);
+  const { decision } = evaluation;
+  await storeX402Decision(db, { id, decisionId: newId('dec'), decision });
+  await noteEvaluation(db, row, { evaluation, stage: 'first' });
+  if (decision.outcome === 'deny') await failX402Payment(db, { id, ...denialFailure(decision) });
+  else {
+    await charge(db, { row, session });
+    await reservePayment(db, row, now);
+    await askPeople(db, row, { decision, now });
+    if (decision.approvals.length > 0) await markX402Awaiting(db, { id, isAwaiting: true });
+    await hold(db, row);
+  }
+  return (await findX402Payment(db, { id, accountId }))!;
+}
+
+/** Takes amount and fee out of the budget, and says when nothing is left of it. */
+async function charge(db: Queryable, { row, session }: { row: X402PaymentRow; session: SessionRow }): Promise<void> {
+  const minor = BigInt(row.amount_minor) + BigInt(row.fee_minor);
+  const isCharged = await spendBudget(db, { id: session.id, minor });
+  const after = (await getSession(db, { id: session.id }))!;
+  if (!isCharged) throw after.status === 'active' ? budgetExceeded(after, { row, minor }) : sessionOver(after);
+  if (after.spent_minor === after.budget_minor) await noteSession(db, { id: after.id, type: 'x402.session.exhausted' });
+}
+
+/** What the session held for the payment, the payment holds itself from now on. */
+async function hold(db: Queryable, row: X402PaymentRow): Promise<void> {
+  const { id: ownerId, session_id: sessionId, wallet_id: walletId, chain, asset } = row;
+  await lockWallet(db, { id: walletId });
+  await putHolds(db, { ownerId, walletId, chain, holds: [{ asset, amountMinor: BigInt(row.amount_minor) }] });
+  await holdRest(db, { sessionId });
+}
+
+function budgetExceeded(session: SessionRow, { row, minor }: { row: X402PaymentRow; minor: bigint }): PurserError {
+  const write = (value: bigint) => formatAmount(value, session.decimals);
+  const remaining = write(BigInt(session.budget_minor) - BigInt(session.spent_minor));
+  const attempted = write(minor);
+  const { token } = row;
+  return new PurserError(
+    'budget_exceeded',
+    `${attempted} ${token} with the fee are more than the ${remaining} ${token} that are left of the budget.`,
+    { details: { session_id: session.id, attempted, fee_amount: write(BigInt(row.fee_minor)), remaining, token } },
+  );
+}
