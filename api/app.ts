@@ -20,6 +20,7 @@ import { createPolicyEndpoints } from './routes/policies.ts';
 import { createResourceRouter } from './routes/resources.ts';
 import { createTemplateEndpoints } from './routes/templates.ts';
 import { createTransactionEndpoints } from './routes/transactions.ts';
+import { createX402Endpoints } from './routes/x402.ts';
 import { createX402EdgeEndpoints } from './routes/x402-edge.ts';
 import type { TemporalGateway } from './temporal-gateway.ts';
 import type { Probe } from './x402/probe.ts';
@@ -48,9 +49,10 @@ export function createApp(deps: AppDependencies): Express {
     ...createAgentEndpoints(deps),
     ...createTransactionEndpoints(deps),
     ...createApprovalEndpoints(deps),
+    ...createX402Endpoints(deps),
+    ...createX402EdgeEndpoints(deps),
     ...createPolicyEndpoints(deps),
     ...createTemplateEndpoints(deps),
-    ...createX402EdgeEndpoints(deps),
   ];
   const app = express();
   app.disable('x-powered-by');

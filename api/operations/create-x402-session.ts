@@ -101,7 +101,7 @@ function store(
   pool: Pool,
   { session, balance, once }: { session: NewSession; balance: Balance; once: Once },
 ): Promise<SessionRow> {
-  const { id, accountId, agentId, walletId, chain, asset, budgetMinor } = session;
+  const { id, agentId, walletId, chain, asset, budgetMinor } = session;
   return inTransaction(pool, async (db) => {
     await once.claim(db, { resourceId: id, isKept: true });
     const agent = await lockAgent(db, { id: agentId });
