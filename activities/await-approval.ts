@@ -2,13 +2,16 @@ import { noteApproval } from '../shared/ask-people.ts';
 import { type ApprovalRow, approvalsOfPayment, moveApproval } from '../shared/db/approvals.ts';
 import type { Clock } from '../shared/db/clock.ts';
 import { inTransaction, type Pool, type Queryable } from '../shared/db/pool.ts';
-import { type TransactionRow, takeLongestWaiting } from '../shared/db/transactions.ts';
+import { takeLongestWaiting } from '../shared/db/transactions.ts';
 import { advanceApproval, isAgreed, stillAsks } from '../shared/domain/approval.ts';
 import type { ApprovalDemand } from '../shared/domain/policy/types.ts';
-import { endUnsent, type Failure } from '../shared/end-unsent.ts';
+import { endUnsent } from '../shared/end-unsent.ts';
 import { judgeStored } from '../shared/judge-payment.ts';
+import { isX402, type PaymentFacts } from '../shared/payment.ts';
 import { findRejection } from '../shared/payment-failures.ts';
 import { lockAgentAndTransaction } from './end-payment.ts';
+import { endAndNote } from './end-x402.ts';
+import { lockX402 } from './lock-payment.ts';
 
 export type AwaitApprovalResult =
   /**
@@ -35,19 +38,21 @@ export type AwaitApprovalResult =
  * time. Reads only the database, so that a signal sent by hand decides nothing.
  */
 export function createAwaitApproval({ pool, clock }: { pool: Pool; clock: Clock }) {
-  return async function awaitApproval(transactionId: string): Promise<AwaitApprovalResult> {
+  return async function awaitApproval(paymentId: string): Promise<AwaitApprovalResult> {
     return inTransaction(pool, async (db) => {
-      const { row } = await lockAgentAndTransaction(db, transactionId);
-      if (row.status !== 'pending') return { outcome: 'ended' };
+      const payment = isX402(paymentId) ? await lockLedger(db, paymentId) : await lockTransaction(db, paymentId);
+      const { row, end } = payment;
+      if (payment.isOver) return { outcome: 'ended' };
       const now = await clock(db);
       const rejection = await findRejection(db, row);
-      if (rejection) return end(db, row, { outcome: 'rejected', failure: rejection });
+      if (rejection) return end({ outcome: 'rejected', failure: rejection });
       const expiredAt = await expire(db, row, now);
       if (expiredAt) {
         const message = `Nobody approved the payment until ${expiredAt.toISOString()}.`;
-        return end(db, row, { outcome: 'expired', failure: { code: 'approval_timeout', message } });
+        return end({ outcome: 'expired', failure: { code: 'approval_timeout', message } });
       }
-      const questions = await approvalsOfPayment(db, { paymentId: transactionId });
+      if (payment.isIdle) return { outcome: 'go' };
+      const questions = await approvalsOfPayment(db, { paymentId });
       const pending = questions.filter(({ status }) => status === 'pending');
       const { demands } = await judgeStored(db, row, now);
       if (pending.length === 0) return { outcome: 'go' };
@@ -61,6 +66,48 @@ export function createAwaitApproval({ pool, clock }: { pool: Pool; clock: Clock 
         approvalIds: pending.map(({ id }) => id),
       };
     });
+  };
+}
+
+interface Failure {
+  readonly code: 'approval_rejected' | 'approval_timeout';
+  readonly message: string;
+}
+
+/** A payment of either kind under its locks. */
+interface Waiting {
+  readonly row: PaymentFacts;
+  /** It is not pending any more. */
+  readonly isOver: boolean;
+  /** Something else stands against it: the next step says what. */
+  readonly isIdle: boolean;
+  readonly end: (how: { outcome: 'expired' | 'rejected'; failure: Failure }) => Promise<AwaitApprovalResult>;
+}
+
+async function lockTransaction(db: Queryable, transactionId: string): Promise<Waiting> {
+  const { row } = await lockAgentAndTransaction(db, transactionId);
+  return {
+    row,
+    isOver: row.status !== 'pending',
+    isIdle: false,
+    async end({ outcome, failure }) {
+      if ((await endUnsent(db, row, failure)) === 'filling') return { outcome: 'filling' };
+      const wake = await takeLongestWaiting(db, { walletId: row.wallet_id, chain: row.chain });
+      return wake === undefined ? { outcome } : { outcome, wake };
+    },
+  };
+}
+
+async function lockLedger(db: Queryable, ledgerId: string): Promise<Waiting> {
+  const { row, agent, session } = await lockX402(db, ledgerId);
+  return {
+    row,
+    isOver: row.status !== 'pending' || row.auth_nonce !== null,
+    isIdle: agent.status !== 'active' || session.status !== 'active',
+    async end({ outcome, failure }) {
+      await endAndNote(db, row, failure);
+      return { outcome };
+    },
   };
 }
 
@@ -78,7 +125,7 @@ function areCurrent(questions: readonly ApprovalRow[], demands: readonly Approva
 }
 
 /** Ends what nobody decided in time. @returns when the time of the first such question was over */
-async function expire(db: Queryable, row: TransactionRow, now: Date): Promise<Date | undefined> {
+async function expire(db: Queryable, row: PaymentFacts, now: Date): Promise<Date | undefined> {
   let expiredAt: Date | undefined;
   for (const seen of await approvalsOfPayment(db, { paymentId: row.id })) {
     const next = advanceApproval(seen, { kind: 'expire' }, now);
@@ -87,14 +134,4 @@ async function expire(db: Queryable, row: TransactionRow, now: Date): Promise<Da
     expiredAt ??= seen.expires_at;
   }
   return expiredAt;
-}
-
-async function end(
-  db: Queryable,
-  row: TransactionRow,
-  { outcome, failure }: { outcome: 'expired' | 'rejected'; failure: Failure },
-): Promise<AwaitApprovalResult> {
-  if ((await endUnsent(db, row, failure)) === 'filling') return { outcome: 'filling' };
-  const wake = await takeLongestWaiting(db, { walletId: row.wallet_id, chain: row.chain });
-  return wake === undefined ? { outcome } : { outcome, wake };
 }

@@ -1,6 +1,13 @@
 import type { WalletRow } from '../shared/db/agents.ts';
 import type { TransactionRow } from '../shared/db/transactions.ts';
-import type { PaymentIntent, TransactionPayload } from '../shared/domain/receipt.ts';
+import type { X402PaymentRow } from '../shared/db/x402-payments.ts';
+import type {
+  AuthorizationPayload,
+  PaymentIntent,
+  PolicyReceipt,
+  SignPayload,
+  TransactionPayload,
+} from '../shared/domain/receipt.ts';
 import { signReceipt } from '../shared/receipt.ts';
 
 /** What the signing step needs, complete: it has no database. */
@@ -45,20 +52,60 @@ export async function receiptFor(
 ): Promise<Allotment> {
   const { gas, maxFeePerGasWei } = payload.transaction;
   const maxFeeMinor = (BigInt(gas) * BigInt(maxFeePerGasWei)).toString();
-  const address = wallet.address as PaymentIntent['to'];
+  const { address } = walletOf(wallet);
+  const intent =
+    purpose === 'payment'
+      ? intentOf(row, maxFeeMinor)
+      : { chain: row.chain, asset: 'native' as const, to: address, amount_minor: '0', max_fee_minor: maxFeeMinor };
   const iat = Math.floor(now.getTime() / 1000);
+  return issue(policyKey, { row, wallet, payload, intent, iat, exp: iat + receiptLifetimeSeconds });
+}
+
+/** Allows the signers to sign one authorisation, for as long as it is good and no longer. */
+export function authorizationReceipt(
+  policyKey: PolicyKey,
+  { row, wallet, payload, now }: { row: X402PaymentRow; wallet: WalletRow; payload: AuthorizationPayload; now: Date },
+): Promise<Allotment<AuthorizationPayload>> {
+  const { to, value, domain, validAfter, validBefore, nonce } = payload.authorization;
+  const intent: PaymentIntent = {
+    chain: row.chain,
+    asset: domain.verifyingContract,
+    to,
+    amount_minor: value,
+    max_fee_minor: '0',
+    authorization: { valid_after: validAfter, valid_before: validBefore, nonce },
+  };
+  const iat = Math.floor(now.getTime() / 1000);
+  return issue(policyKey, { row, wallet, payload, intent, iat, exp: validBefore });
+}
+
+async function issue<Payload extends SignPayload>(
+  policyKey: PolicyKey,
+  {
+    row,
+    wallet,
+    payload,
+    ...allowed
+  }: {
+    row: Pick<TransactionRow | X402PaymentRow, 'id' | 'account_id' | 'agent_id' | 'decision_id'>;
+    wallet: WalletRow;
+    payload: Payload;
+    intent: PaymentIntent;
+    iat: number;
+    exp: number;
+  },
+): Promise<Allotment<Payload>> {
   const receipt = await signReceipt(policyKey, {
     account_id: row.account_id,
     agent_id: row.agent_id,
-    wallet: { key_id: wallet.account_key_id, path: wallet.path, address },
+    wallet: walletOf(wallet),
     transaction_id: row.id,
     decision_id: row.decision_id!,
-    intent:
-      purpose === 'payment'
-        ? intentOf(row, maxFeeMinor)
-        : { chain: row.chain, asset: 'native', to: address, amount_minor: '0', max_fee_minor: maxFeeMinor },
-    iat,
-    exp: iat + receiptLifetimeSeconds,
+    ...allowed,
   });
   return { keyId: wallet.account_key_id, path: wallet.path, address: wallet.address, payload, receipt };
+}
+
+function walletOf({ account_key_id, path, address }: WalletRow): PolicyReceipt['wallet'] {
+  return { key_id: account_key_id, path, address: address as PaymentIntent['to'] };
 }

@@ -14,19 +14,26 @@ export interface Signed {
 
 /**
  * Has two signers sign the allotted payload.
- * @throws ApplicationFailure `SignRefused` (details: the reason) and `SignerFault`, neither retryable as they are;
- *   everything else (too few signers reachable) is retried by Temporal
+ * @throws as {@link withSigners} does
  */
 export function createSign({ signer }: { signer: SignerClient }) {
   return async function sign(allotment: Allotment): Promise<Signed> {
-    try {
-      const { signature } = await withHeartbeat(() => signer.sign(allotment));
-      return assemble({ transaction: allotment.payload.transaction, signature });
-    } catch (error) {
-      if (error instanceof SignRefused)
-        throw ApplicationFailure.nonRetryable(error.message, 'SignRefused', error.reason);
-      if (error instanceof SignerFault) throw ApplicationFailure.nonRetryable(error.message, 'SignerFault');
-      throw error;
-    }
+    const { signature } = await withSigners(() => signer.sign(allotment));
+    return assemble({ transaction: allotment.payload.transaction, signature });
   };
+}
+
+/**
+ * Says of what the signers throw whether a repeat makes sense.
+ * @throws ApplicationFailure `SignRefused` (details: the reason) and `SignerFault`, neither retryable as they are;
+ *   everything else (too few signers reachable) is retried by Temporal
+ */
+export async function withSigners<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await withHeartbeat(work);
+  } catch (error) {
+    if (error instanceof SignRefused) throw ApplicationFailure.nonRetryable(error.message, 'SignRefused', error.reason);
+    if (error instanceof SignerFault) throw ApplicationFailure.nonRetryable(error.message, 'SignerFault');
+    throw error;
+  }
 }

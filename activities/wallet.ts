@@ -8,9 +8,13 @@ import { createAllotReplacement, createDropReplacement } from './allot-replaceme
 import { createAwaitApproval } from './await-approval.ts';
 import { createAwaitFunds } from './await-funds.ts';
 import { createCheckReservations } from './check-reservations.ts';
+import { createEndSession } from './end-session.ts';
 import { createEvaluatePolicy } from './evaluate-policy.ts';
 import { createFindApprovalMails } from './find-approval-mails.ts';
+import { createIssueAuthorization } from './issue-authorization.ts';
 import { createFail, createSettle } from './settle.ts';
+import { createFailX402, createSettleX402 } from './settle-x402.ts';
+import { createStampAuthorization } from './stamp-authorization.ts';
 import { createStartMissing } from './start-missing.ts';
 
 export interface WalletDependencies extends AllotDependencies {
@@ -33,6 +37,11 @@ export function createWalletActivities(deps: WalletDependencies) {
     dropReplacement: createDropReplacement(deps),
     settle: createSettle(deps),
     fail: createFail(deps),
+    stampAuthorization: createStampAuthorization(deps),
+    issueAuthorization: createIssueAuthorization(deps),
+    settleX402: createSettleX402(deps),
+    failX402: createFailX402(deps),
+    endSession: createEndSession(deps),
     claimKey: createClaimKey(deps),
     publishKey: createPublishKey(deps),
     countMissingKeys: createCountMissingKeys(deps),

@@ -1,4 +1,4 @@
-import { cancelApprovals } from './db/approvals.ts';
+import { cancelApprovals, remindOfSession } from './db/approvals.ts';
 import { closeHolds, dropHolds, putHolds } from './db/holds.ts';
 import type { Queryable } from './db/pool.ts';
 import { closeReservation } from './db/reservations.ts';
@@ -11,7 +11,7 @@ import {
   type X402FailureCode,
   type X402PaymentRow,
 } from './db/x402-payments.ts';
-import { getSession, markReleased, restoreBudget, type SessionRow } from './db/x402-sessions.ts';
+import { getSession, markReleased, recountSpent, restoreBudget, type SessionRow } from './db/x402-sessions.ts';
 
 /** Has an open session hold just what is left of its budget. Hold the locks of agent, session and wallet. */
 export async function holdRest(db: Queryable, { sessionId }: { sessionId: string }): Promise<void> {
@@ -25,7 +25,7 @@ export async function holdRest(db: Queryable, { sessionId }: { sessionId: string
 
 /**
  * Ends a session and gives the rest of its budget back to the wallet, once whoever comes first. Payments that are open
- * keep what they hold themselves. Hold the locks of agent and session.
+ * keep what they hold themselves; those that wait for a person fail when they look next. Hold the locks of agent and session.
  * @returns whether it was this call that ended it
  */
 export async function releaseSession(
@@ -34,6 +34,7 @@ export async function releaseSession(
 ): Promise<boolean> {
   if (!(await markReleased(db, { id: session.id, by }))) return false;
   await dropHolds(db, { ownerId: session.id });
+  await remindOfSession(db, { sessionId: session.id });
   return true;
 }
 
@@ -96,4 +97,13 @@ export async function paidX402Payment(
   await closeReservation(db, { paymentId: row.id, state: 'settled' });
   const spent = [{ asset: row.asset, amountMinor: BigInt(row.amount_minor) }];
   await closeHolds(db, { ownerId: row.id, block: String(blockNumber), spent });
+}
+
+/**
+ * Makes a budget what its payments leave of it, where a payment has ended and did not give back what it took. Hold the
+ * locks of agent, session and wallet.
+ */
+export async function recountBudget(db: Queryable, { sessionId }: { sessionId: string }): Promise<void> {
+  await recountSpent(db, { id: sessionId });
+  await holdRest(db, { sessionId });
 }

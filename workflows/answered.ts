@@ -20,14 +20,14 @@ import { awaitApproval } from './proxies.ts';
  * @returns `leftMs`: a question is open all the same, for so long
  */
 export async function answered(
-  transactionId: string,
-  progress: Progress,
+  paymentId: string,
+  progress: Pick<Progress, 'answerHint' | 'tellsPeople'>,
 ): Promise<{ outcome: 'go'; leftMs: number | undefined } | { outcome: 'failed' | 'filling' | 'ended' }> {
   show('approval');
   const told = createTold();
   for (let quietMs = 0; ; ) {
     progress.answerHint = false;
-    const state = await awaitApproval(transactionId);
+    const state = await awaitApproval(paymentId);
     if (state.outcome !== 'waiting') {
       told.end();
       if (state.outcome === 'go') return { outcome: 'go', leftMs: state.leftMs };

@@ -6,3 +6,5 @@ export { checkLimits } from './check-limits.ts';
 export { readiness } from './readiness.ts';
 export { reconcile } from './reconcile.ts';
 export { transaction } from './transaction.ts';
+export { x402Payment } from './x402-payment.ts';
+export { x402Session } from './x402-session.ts';

@@ -1,4 +1,4 @@
-import type { PolicyDecision } from '../shared/temporal.ts';
+import type { PolicyDecision, X402Answer } from '../shared/temporal.ts';
 
 /** What the handlers of a payment's workflow share with its steps. */
 export interface Progress {
@@ -13,4 +13,15 @@ export interface Progress {
   answerHint: boolean;
   /** Whether people are told by mail; payments that an earlier version has asked about are not. */
   tellsPeople: boolean | undefined;
+}
+
+/** The same of a payment out of an x402 session. */
+export interface X402Progress {
+  /** What the POST is answered with. */
+  answer: X402Answer | undefined;
+  chainHint: boolean;
+  /** Somebody wants everything to be looked at. */
+  lookHint: boolean;
+  answerHint: boolean;
+  tellsPeople: true;
 }

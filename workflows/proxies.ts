@@ -16,6 +16,11 @@ export const {
   dropReplacement,
   settle,
   fail,
+  stampAuthorization,
+  issueAuthorization,
+  settleX402,
+  failX402,
+  endSession,
   claimKey,
   publishKey,
   countMissingKeys,
@@ -25,11 +30,12 @@ export const {
 });
 
 /** The timeout is also how long a dead worker's step waits to be repeated; an endpoint is given up after 4 s. */
-export const { prepare, quoteReplacement, broadcast, checkChain } = proxyActivities<ChainActivities>({
-  taskQueue: queues.chain,
-  startToCloseTimeout: '10s',
-  retry: { initialInterval: '250ms', maximumInterval: '5s' },
-});
+export const { prepare, quoteReplacement, broadcast, checkChain, checkAuthorization } =
+  proxyActivities<ChainActivities>({
+    taskQueue: queues.chain,
+    startToCloseTimeout: '10s',
+    retry: { initialInterval: '250ms', maximumInterval: '5s' },
+  });
 
 /** A signature takes some 50 ms; while signers are away, each attempt looks for them for up to 20 s, and for a day in all. */
 export const { sign } = proxyActivities<SigningActivities>({
@@ -39,6 +45,16 @@ export const { sign } = proxyActivities<SigningActivities>({
   heartbeatTimeout: '5s',
   retry: { initialInterval: '250ms', maximumInterval: '5s' },
 });
+
+/** As above, for as long as a signature makes sense: after that, what was to be signed is another one. */
+export const authorizationsWithin = (leftMs: number) =>
+  proxyActivities<SigningActivities>({
+    taskQueue: queues.signing,
+    startToCloseTimeout: '25s',
+    scheduleToCloseTimeout: leftMs,
+    heartbeatTimeout: '5s',
+    retry: { initialInterval: '250ms', maximumInterval: '5s' },
+  });
 
 /** Three processes work for some seconds, and queue when several keys are wanted. */
 export const { generateKey } = proxyActivities<SigningActivities>({

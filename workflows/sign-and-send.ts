@@ -9,22 +9,35 @@ import { broadcast, sign } from './proxies.ts';
 const faultPauseMs = 60_000;
 
 /** `again`: ask for a fresh receipt, and sign then. */
-export type SignResult =
-  | { readonly outcome: 'signed'; readonly signed: Signed }
+export type SignResult<T = Signed> =
+  | { readonly outcome: 'signed'; readonly signed: T }
   | { readonly outcome: 'again' }
   | { readonly outcome: 'refused'; readonly message: string };
 
 /** Has the signers sign what was allotted. @throws what cancels the scope, and what nobody expected */
 export async function signAllotted(transactionId: string, allotment: Allotment): Promise<SignResult> {
+  const result = await askSigners(transactionId, () => sign(allotment));
+  return result.outcome === 'late'
+    ? { outcome: 'refused', message: 'Too few signers could be reached for a whole day.' }
+    : result;
+}
+
+/**
+ * Asks for a signature. `late`: too few signers could be reached for as long as was waited.
+ * @throws what cancels the scope, and what nobody expected
+ */
+export async function askSigners<T>(
+  paymentId: string,
+  work: () => Promise<T>,
+): Promise<SignResult<T> | { readonly outcome: 'late' }> {
   show('sign');
   try {
-    return { outcome: 'signed', signed: await sign(allotment) };
+    return { outcome: 'signed', signed: await work() };
   } catch (error) {
-    if (error instanceof ActivityFailure && error.cause instanceof TimeoutFailure)
-      return { outcome: 'refused', message: 'Too few signers could be reached for a whole day.' };
+    if (error instanceof ActivityFailure && error.cause instanceof TimeoutFailure) return { outcome: 'late' };
     const cause = applicationFailure(error);
     if (cause.type === 'SignerFault') {
-      log.error('a signer is at fault; signing rests', { transactionId, fault: cause.message });
+      log.error('a signer is at fault; signing rests', { transactionId: paymentId, fault: cause.message });
       show('fault');
       await sleep(faultPauseMs);
       return { outcome: 'again' };

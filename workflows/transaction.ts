@@ -9,7 +9,16 @@ import {
 } from '@temporalio/workflow';
 import { nextQuietMs } from '../shared/domain/transaction.ts';
 import { searchAttributes, type TransactionInput } from '../shared/temporal.ts';
-import { answerHints, chainState, policyDecision, replace, show, slotFree, wake } from './payment-messages.ts';
+import {
+  answerHints,
+  chainState,
+  longestHistory,
+  policyDecision,
+  replace,
+  show,
+  slotFree,
+  wake,
+} from './payment-messages.ts';
 import type { Progress } from './progress.ts';
 import { checkChain, evaluatePolicy, fail, settle } from './proxies.ts';
 import { replaceTransaction } from './replace-transaction.ts';
@@ -19,8 +28,6 @@ type EndStatus = 'confirmed' | 'failed';
 
 /** How long the POST's answer waits for the chain's first word after the decision. */
 const firstWordMs = 300;
-/** Events after which a payment that waits long goes on in a new run; Temporal's own limit is 50,000. */
-const longestHistory = 5_000;
 
 /**
  * One payment, from its stored row to its end. Every step resumes from the database: the workflow may be terminated

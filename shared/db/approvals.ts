@@ -201,6 +201,16 @@ export async function remindOfAgent(db: Queryable, { agentId }: { agentId: strin
   await db.query(`update approvals set reminder_at = now() where agent_id = $1 and status = 'pending'`, [agentId]);
 }
 
+/** Likewise those out of a session, which has ended. */
+export async function remindOfSession(db: Queryable, { sessionId }: { sessionId: string }): Promise<void> {
+  await db.query(
+    `update approvals set reminder_at = now()
+     where status = 'pending'
+       and payment_id in (select id from x402_payments where session_id = $1 and status = 'pending')`,
+    [sessionId],
+  );
+}
+
 /** Payments that still wait although there is something for them to read; each is given out once for each cause. */
 export async function takeReminders(db: Queryable, { limit }: { limit: number }): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>(

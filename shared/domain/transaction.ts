@@ -9,7 +9,11 @@ export type Stage =
   | 'fault'
   | 'broadcast'
   | 'watch'
-  | 'replace';
+  | 'replace'
+  | 'stamp'
+  | 'outdated'
+  | 'settlement'
+  | 'session';
 
 const words: Readonly<Record<Stage, string>> = {
   policy: 'The policies are judging the payment.',
@@ -22,6 +26,10 @@ const words: Readonly<Record<Stage, string>> = {
   broadcast: 'Signed. The bytes are being stored and sent.',
   watch: 'Sent. Waiting until the chain has included it deep enough.',
   replace: 'A transaction with higher fees, or one that does nothing, is being signed for the same nonce.',
+  stamp: 'The policies are judging the payment before its authorisation is signed.',
+  outdated: 'The authorisation was not handed out. Waiting until the chain shows that nobody can use it any more.',
+  settlement: 'The authorisation was handed out. Waiting until the chain shows it used, or over.',
+  session: 'Waiting until the time of the session is over, or it is deleted.',
 };
 
 export function describeStage(stage: Stage): string {

@@ -22,8 +22,8 @@ export function stampTimes({ now, windowSeconds }: { now: Date; windowSeconds: n
   return { validAfter: seconds - backdatedSeconds, validBefore: seconds + windowSeconds };
 }
 
-/** Whether so much is left of an authorisation that signing it still makes sense. */
-export function isWorthSigning({
+/** How long signing an authorisation, and handing it out, still makes sense; less than zero when it makes none any more. */
+export function msLeftToSign({
   now,
   validBefore,
   windowSeconds,
@@ -31,6 +31,7 @@ export function isWorthSigning({
   now: Date;
   validBefore: number;
   windowSeconds: number;
-}): boolean {
-  return validBefore - now.getTime() / 1000 >= Math.min(shortestWindowSeconds, windowSeconds / 2);
+}): number {
+  const neededSeconds = Math.min(shortestWindowSeconds, windowSeconds / 2);
+  return (validBefore - neededSeconds) * 1000 - now.getTime();
 }

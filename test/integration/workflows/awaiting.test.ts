@@ -58,7 +58,7 @@ describe('a payment that waits for a person while the chain cannot be asked', ()
         async evaluatePolicy(id) {
           const result = await activities.evaluatePolicy(id);
           await pool.query(
-            `update approvals set expires_at = now() + $2 * interval '1 millisecond' where transaction_id = $1`,
+            `update approvals set expires_at = now() + $2 * interval '1 millisecond' where payment_id = $1`,
             [id, answerMs],
           );
           return 'answerWithinMs' in result ? { ...result, answerWithinMs: answerMs } : result;
