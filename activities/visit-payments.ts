@@ -1,15 +1,14 @@
 import { type Client, WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client';
 import type { Pool } from '../shared/db/pool.ts';
-import { listEnded, listUnattended, markVisited, type UnattendedRow } from '../shared/db/unattended.ts';
+import { type EndedRun, markVisited } from '../shared/db/unattended.ts';
 import type { Logger } from '../shared/log.ts';
-import { messageNames, workflowNames } from '../shared/temporal.ts';
-import { transactionStart } from '../shared/transaction-start.ts';
+import { kinds, type Visitable, type VisitedKind } from './visited-kinds.ts';
 
 /** Rows that are visited before they are marked: all that is visited twice when a worker dies. */
 const batchSize = 100;
 /** Calls to Temporal at a time. */
 const width = 10;
-/** No batch is begun later than this; the next run goes on. */
+/** No batch of a kind is begun later than this; the next run goes on. */
 const limitMs = 15_000;
 /** How far back workflows are looked for that were ended from outside; visibility may lag behind. */
 const endedWithinMs = 180_000;
@@ -31,8 +30,8 @@ export interface Visits {
 }
 
 /**
- * Makes sure that each pending payment has a workflow that runs, whatever became of the one before: the database says
- * that the payment is open, and every step of a new one resumes from there. Nudges those without progress.
+ * Makes sure that each open payment and session has a workflow that runs, whatever became of the one before: the
+ * database says that it is open, and every step of a new one resumes from there. Nudges those without progress.
  * Safe from several processes at once: a workflow is started once, and the rest are hints.
  * @param unwatched chains whose payments are nudged sooner
  */
@@ -40,78 +39,86 @@ export async function visitPayments(
   deps: VisitDependencies,
   { unwatched }: { unwatched: readonly string[] },
 ): Promise<Visits> {
-  const { pool } = deps;
   const visits: Visits = { visited: 0, started: 0, nudged: 0, failing: 0 };
-  const deadline = performance.now() + limitMs;
-  await visitAll(deps, { rows: await listEnded(pool, { ended: await endedRuns(deps.client) }), visits });
-  const seen = new Set<string>();
-  while (performance.now() < deadline) {
-    const listed = await listUnattended(pool, { unwatched, limit: batchSize });
-    const rows = listed.filter(({ id }) => !seen.has(id));
-    if (rows.length === 0) break;
-    for (const { id } of rows) seen.add(id);
-    await visitAll(deps, { rows, visits });
-    if (listed.length < batchSize) break;
+  const ended = await endedRuns(deps.client);
+  for (const kind of kinds) {
+    const deadline = performance.now() + limitMs;
+    const rows = await kind.listEnded(deps.pool, { ended: ended.get(kind.workflow) ?? [] });
+    await visitAll(deps, { kind, rows, visits });
+    const seen = new Set<string>();
+    while (performance.now() < deadline) {
+      const listed = await kind.list(deps.pool, { unwatched, limit: batchSize });
+      const fresh = listed.filter(({ id }) => !seen.has(id));
+      if (fresh.length === 0) break;
+      for (const { id } of fresh) seen.add(id);
+      await visitAll(deps, { kind, rows: fresh, visits });
+      if (listed.length < batchSize) break;
+    }
   }
   return visits;
 }
 
-/** Payments whose workflow somebody terminated, or which failed: those need not wait for their turn. */
-async function endedRuns(client: Client): Promise<{ id: string; closedAt: Date }[]> {
+/** By type, workflows that somebody terminated, or which failed: their rows need not wait for their turn. */
+async function endedRuns(client: Client): Promise<Map<string, EndedRun[]>> {
   const since = new Date(Date.now() - endedWithinMs).toISOString();
-  const query = `WorkflowType = '${workflowNames.transaction}' and ExecutionStatus in ('Terminated', 'Failed', 'TimedOut', 'Canceled') and CloseTime > '${since}'`;
-  const ended: { id: string; closedAt: Date }[] = [];
-  for await (const { workflowId, closeTime } of client.workflow.list({ query })) {
-    ended.push({ id: workflowId, closedAt: closeTime ?? new Date() });
-    if (ended.length === maxEnded) break;
+  const types = kinds.map(({ workflow }) => `'${workflow}'`).join(', ');
+  const query = `WorkflowType in (${types}) and ExecutionStatus in ('Terminated', 'Failed', 'TimedOut', 'Canceled') and CloseTime > '${since}'`;
+  const ended = new Map<string, EndedRun[]>();
+  let count = 0;
+  for await (const { workflowId, type, closeTime } of client.workflow.list({ query })) {
+    ended.set(type, [...(ended.get(type) ?? []), { id: workflowId, closedAt: closeTime ?? new Date() }]);
+    count += 1;
+    if (count === maxEnded) break;
   }
   return ended;
 }
 
 async function visitAll(
   deps: VisitDependencies,
-  { rows, visits }: { rows: readonly UnattendedRow[]; visits: Visits },
+  { kind, rows, visits }: { kind: VisitedKind; rows: readonly Visitable[]; visits: Visits },
 ): Promise<void> {
   for (let start = 0; start < rows.length; start += width) {
     const part = rows.slice(start, start + width);
-    await Promise.all(part.map((row) => visit(deps, { row, visits })));
-    await markVisited(deps.pool, { ids: part.map(({ id }) => id) });
+    await Promise.all(part.map((row) => visit(deps, { kind, row, visits })));
+    await markVisited(deps.pool, { table: kind.table, ids: part.map(({ id }) => id) });
     visits.visited += part.length;
   }
 }
 
-async function visit(deps: VisitDependencies, { row, visits }: { row: UnattendedRow; visits: Visits }): Promise<void> {
+async function visit(
+  deps: VisitDependencies,
+  { kind, row, visits }: { kind: VisitedKind; row: Visitable; visits: Visits },
+): Promise<void> {
   const { client, logger } = deps;
   try {
-    await client.workflow.start(workflowNames.transaction, {
-      ...transactionStart(row),
+    await client.workflow.start(kind.workflow, {
+      ...row.start,
       workflowIdConflictPolicy: 'FAIL',
       // Also one that has ended as it should, while its row says otherwise: after a restore of the database.
       workflowIdReusePolicy: 'ALLOW_DUPLICATE',
     });
     visits.started += 1;
-    const { id: transaction_id, status_detail } = row;
-    logger.warn({ transaction_id, status_detail }, 'started the missing workflow of a payment');
+    logger.warn(row.facts, `started the missing workflow of a ${kind.word}`);
   } catch (error) {
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-    if (row.is_stuck) await nudge(deps, { row, visits });
+    if (row.isStuck) await nudge(deps, { kind, row, visits });
   }
 }
 
 /** A hint that decides nothing, and a look at why nothing is done. */
-async function nudge({ client, logger }: VisitDependencies, { row, visits }: { row: UnattendedRow; visits: Visits }) {
-  const { id, chain, status_detail, is_waiting } = row;
-  // Elsewhere nobody waits for a hint, and it would be taken for news of something else.
-  const isListening = is_waiting || status_detail === 'broadcast' || status_detail === 'confirming';
-  const handle = client.workflow.getHandle(id);
+async function nudge(
+  { client, logger }: VisitDependencies,
+  { kind, row, visits }: { kind: VisitedKind; row: Visitable; visits: Visits },
+) {
+  const handle = client.workflow.getHandle(row.id);
   try {
     // In this order: a signal begins its count of attempts anew.
     const why = whyFailing(await handle.describe());
-    if (isListening) await handle.signal(messageNames.replace);
+    if (row.hint !== undefined) await handle.signal(row.hint);
     visits.nudged += 1;
     if (why === undefined) return;
     visits.failing += 1;
-    logger.error({ transaction_id: id, chain, status_detail, why }, 'a payment makes no progress');
+    logger.error({ ...row.facts, why }, `a ${kind.word} makes no progress`);
   } catch (error) {
     // It has ended meanwhile.
     if (!(error instanceof WorkflowNotFoundError)) throw error;

@@ -16,6 +16,8 @@ const maxBlocksBehind = 500;
 const maxOpen = 2_000;
 /** Authorisations that are asked about at once after a start. */
 const width = 20;
+/** How often the head is noted where no new block comes, so that the chain is known to be watched. */
+const noteEveryMs = 10_000;
 /** Whoever waits for a settlement waits for whole blocks: looks need not be closer. */
 const shortestLookMs = 100;
 
@@ -48,6 +50,7 @@ export function createAuthorizationFollower({
   /** The final block of the last look. */
   let seenTo: number | undefined;
   let lookedAtMs = Number.NEGATIVE_INFINITY;
+  let notedAtMs = Number.NEGATIVE_INFINITY;
 
   return {
     async round() {
@@ -65,8 +68,12 @@ export function createAuthorizationFollower({
   async function look(): Promise<void> {
     const { number, hash } = await adapter.head();
     const final = number - confirmations + 1;
-    if (final < 0 || final === seenTo) return;
-    await storeHead(db, { chain, number, hash });
+    const isNew = final >= 0 && final !== seenTo;
+    if (isNew || lookedAtMs - notedAtMs > noteEveryMs) {
+      await storeHead(db, { chain, number, hash });
+      notedAtMs = lookedAtMs;
+    }
+    if (!isNew) return;
     // Listed after the head was read: whatever those blocks used was stamped before, and is in the list.
     const open = await listOpenAuthorizations(db, { chain, limit: maxOpen });
     const isNear = readTo !== undefined && final - readTo <= maxBlocksBehind;

@@ -31,7 +31,7 @@ export function x402PaymentStart(row: X402PaymentRow) {
 }
 
 /** Options that start workflow `x402Session` for a row; the same for everybody who may start it. */
-export function x402SessionStart(row: SessionRow) {
+export function x402SessionStart(row: Omit<SessionRow, 'status'>) {
   const input: X402SessionInput = { sessionId: row.id };
   const budget = formatAmount(BigInt(row.budget_minor), row.decimals);
   return {

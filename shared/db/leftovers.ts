@@ -44,6 +44,28 @@ export async function leftoversOf(db: Queryable, { ownerId }: { ownerId: string 
   return rows[0];
 }
 
+/** A payment of either kind, as far as what it takes is concerned. Columns of type bigint are decimal strings. */
+export interface HoldingPayment {
+  readonly agent_id: string;
+  readonly wallet_id: string;
+  /** Of a payment out of an x402 session. */
+  readonly session_id: string | null;
+  readonly is_open: boolean;
+  readonly is_paid: boolean;
+  readonly block_number: string | null;
+}
+
+/** The payment by its id, of whichever kind it is. */
+export async function findHoldingPayment(db: Queryable, { id }: { id: string }): Promise<HoldingPayment | undefined> {
+  const { rows } = await db.query<HoldingPayment>(
+    `select p.agent_id, w.id as wallet_id, x.session_id, p.is_open, p.is_paid, p.block_number
+     from payments p join wallets w on w.agent_id = p.agent_id left join x402_payments x on x.id = p.id
+     where p.id = $1`,
+    [id],
+  );
+  return rows[0];
+}
+
 /**
  * Ends the open holds of an ended payment. Where it took its money in a block, they are kept for balances that were
  * read before that one, at their full amount: too much for some minutes, but never too little. Hold the agent's lock.

@@ -1,5 +1,7 @@
 import type { Queryable } from './pool.ts';
 import type { TransactionRow } from './transactions.ts';
+import type { X402PaymentRow } from './x402-payments.ts';
+import type { SessionRow } from './x402-sessions.ts';
 
 /** Payments younger than this are being started by whoever stored them. */
 const startedByThen = '10 seconds';
@@ -15,6 +17,15 @@ const nudgeEvery = '15 minutes';
 const unwatchedAfter = '1 minute';
 /** By so much the clocks of Temporal and Postgres may differ. */
 const clockSkew = '10 seconds';
+
+/** How long after its time an x402 payment or session may still be open; final blocks come late on some chains. */
+const lateAfter = '10 minutes';
+
+/** A workflow that was ended from outside. */
+export interface EndedRun {
+  readonly id: string;
+  readonly closedAt: Date;
+}
 
 /** A pending payment that is to be visited. */
 export interface UnattendedRow extends TransactionRow {
@@ -56,10 +67,7 @@ export async function listUnattended(
 }
 
 /** Of payments whose workflow was ended from outside, the pending ones that were not visited since. */
-export async function listEnded(
-  db: Queryable,
-  { ended }: { ended: readonly { id: string; closedAt: Date }[] },
-): Promise<UnattendedRow[]> {
+export async function listEnded(db: Queryable, { ended }: { ended: readonly EndedRun[] }): Promise<UnattendedRow[]> {
   const { rows } = await db.query<UnattendedRow>(
     `${unattended} join unnest($2::text[], $3::timestamptz[]) as ended (id, closed_at) using (id)
      where t.status = 'pending'
@@ -69,19 +77,72 @@ export async function listEnded(
   return rows;
 }
 
+/** What is followed by workflows of x402, as far as visits are concerned: which rows are open, and which too long. */
+const x402 = {
+  x402_payments: {
+    isOpen: `(t.status = 'pending' or t.settlement = 'unsettled')`,
+    isStuck: `case when t.status = 'completed' then t.valid_before < extract(epoch from now() - interval '${lateAfter}')
+      else t.status_detail <> 'awaiting_approval' and t.updated_at < now() - interval '${lateAfter}' end`,
+  },
+  x402_sessions: {
+    isOpen: 't.released_at is null',
+    isStuck: `t.expires_at < now() - interval '${startedByThen}'`,
+  },
+} as const;
+
+/** An x402 payment or session that is to be visited; `is_stuck`: it should have ended by now. */
+interface UnattendedRows {
+  readonly x402_payments: X402PaymentRow & { readonly is_stuck: boolean };
+  readonly x402_sessions: Omit<SessionRow, 'status'> & { readonly is_stuck: boolean };
+}
+
+/** Open x402 payments or sessions whose turn it is to be visited; see {@link listUnattended}. */
+export async function listUnattendedX402<T extends keyof UnattendedRows>(
+  db: Queryable,
+  { table, limit }: { table: T; limit: number },
+): Promise<UnattendedRows[T][]> {
+  const { isOpen, isStuck } = x402[table];
+  const { rows } = await db.query<UnattendedRows[T]>(
+    `select t.*, ${isStuck} as is_stuck from ${table} t
+     where ${isOpen} and t.created_at < now() - interval '${startedByThen}'
+       and (t.reconciled_at is null or t.reconciled_at < now() - interval '${visitEvery}')
+     order by t.reconciled_at nulls first, t.id limit $1`,
+    [limit],
+  );
+  return rows;
+}
+
+/** Of x402 payments or sessions whose workflow was ended from outside, the open ones that were not visited since. */
+export async function listEndedX402<T extends keyof UnattendedRows>(
+  db: Queryable,
+  { table, ended }: { table: T; ended: readonly EndedRun[] },
+): Promise<UnattendedRows[T][]> {
+  const { isOpen, isStuck } = x402[table];
+  const { rows } = await db.query<UnattendedRows[T]>(
+    `select t.*, ${isStuck} as is_stuck
+     from ${table} t join unnest($1::text[], $2::timestamptz[]) as ended (id, closed_at) using (id)
+     where ${isOpen} and (t.reconciled_at is null or t.reconciled_at < ended.closed_at + interval '${clockSkew}')`,
+    [ended.map(({ id }) => id), ended.map(({ closedAt }) => closedAt)],
+  );
+  return rows;
+}
+
 /** Notes that these were visited now; one that somebody works on at this moment is passed over. */
-export async function markVisited(db: Queryable, { ids }: { ids: readonly string[] }): Promise<void> {
+export async function markVisited(
+  db: Queryable,
+  { table, ids }: { table: 'transactions' | keyof UnattendedRows; ids: readonly string[] },
+): Promise<void> {
   await db.query(
-    `update transactions set reconciled_at = now()
-     where id in (select id from transactions where id = any ($1) and status = 'pending' for update skip locked)`,
+    `update ${table} set reconciled_at = now()
+     where id in (select id from ${table} where id = any ($1) for update skip locked)`,
     [ids],
   );
 }
 
-/** A chain on which hashes wait that nobody watches. */
+/** A chain on which payments wait that nobody watches. */
 export interface UnwatchedChain {
   readonly chain: string;
-  /** Payments that were sent and are not final. */
+  /** Payments that were sent, or whose authorisation may be used, and that are not final. */
   readonly payments: number;
   /** When its watcher last saw a block; ISO 8601, null for never. */
   readonly seen_at: string | null;
@@ -90,12 +151,17 @@ export interface UnwatchedChain {
 /** Chains whose head nobody has noted for long although payments wait for it. */
 export async function listUnwatchedChains(db: Queryable): Promise<UnwatchedChain[]> {
   const { rows } = await db.query<UnwatchedChain>(
-    `select a.chain, count(distinct a.transaction_id)::int as payments,
+    `select w.chain, count(distinct w.id)::int as payments,
             to_char(h.seen_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as seen_at
-     from attempts a join transactions t on t.id = a.transaction_id left join chain_heads h on h.chain = a.chain
-     where a.final_at is null and t.status = 'pending' and a.created_at < now() - interval '${unwatchedAfter}'
-       and (h.seen_at is null or h.seen_at < now() - interval '${unwatchedAfter}')
-     group by a.chain, h.seen_at order by a.chain`,
+     from (
+       select a.chain, a.transaction_id as id from attempts a join transactions t on t.id = a.transaction_id
+       where a.final_at is null and t.status = 'pending' and a.created_at < now() - interval '${unwatchedAfter}'
+       union all
+       select p.chain, p.id from x402_payments p
+       where p.settlement = 'unsettled' and p.updated_at < now() - interval '${unwatchedAfter}') w
+     left join chain_heads h on h.chain = w.chain
+     where h.seen_at is null or h.seen_at < now() - interval '${unwatchedAfter}'
+     group by w.chain, h.seen_at order by w.chain`,
   );
   return rows;
 }

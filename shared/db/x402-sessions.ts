@@ -140,6 +140,17 @@ export async function restoreBudget(db: Queryable, { id, minor }: { id: string; 
   await db.query('update x402_sessions set spent_minor = spent_minor - $2 where id = $1', [id, minor.toString()]);
 }
 
+/** Sets what is spent to what the payments took that have not come to nothing. Hold the agent's and the session's lock. */
+export async function recountSpent(db: Queryable, { id }: { id: string }): Promise<void> {
+  await db.query(
+    `update x402_sessions set spent_minor = (
+       select coalesce(sum(amount_minor + fee_minor), 0) from x402_payments
+       where session_id = $1 and (status = 'pending' or (status = 'completed' and settlement <> 'expired')))
+     where id = $1`,
+    [id],
+  );
+}
+
 /**
  * Ends a session, once: by deletion, or because its time is over. Hold the agent's and the session's lock.
  * @returns whether it was this call that ended it

@@ -404,6 +404,11 @@ describe('what becomes of an authorisation', () => {
             : answer,
       });
       watch(adapter);
+      // The first look asks about each; from there on events tell.
+      await until(
+        async () => Math.min(...[liar!, ...others].map((each) => each.requests('eth_call'))),
+        (seen) => seen >= 2,
+      );
       const hash = await use(used);
       await mine();
       await untilSettled([used.id]);

@@ -93,7 +93,8 @@ create table x402_payments (
   constraint x402_payments_nonce_is_unique unique (chain, asset, from_address, auth_nonce)
 );
 create index x402_payments_by_session on x402_payments (session_id, created_at desc, id desc);
-create index x402_payments_pending on x402_payments (reconciled_at nulls first, id) where status = 'pending';
+create index x402_payments_open on x402_payments (reconciled_at nulls first, id)
+  where status = 'pending' or settlement = 'unsettled';
 -- Authorisations of which it is not known what becomes.
 create index x402_payments_unsettled on x402_payments (chain, valid_before) where settlement = 'unsettled';
 
