@@ -1,27 +1,33 @@
+import type { Address } from 'viem';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createCheckAuthorization } from '../../activities/check-authorization.ts';
 import { type BlockWatcher, createBlockWatcher } from '../../activities/watch-blocks.ts';
 import type { ChainAdapter } from '../../shared/chain/adapter.ts';
 import { findMismatches } from '../../shared/db/mismatches.ts';
 import { inTransaction } from '../../shared/db/pool.ts';
-import type { X402PaymentRow } from '../../shared/db/x402-payments.ts';
-import type { SessionRow } from '../../shared/db/x402-sessions.ts';
+import { getX402Payment, type X402PaymentRow } from '../../shared/db/x402-payments.ts';
+import { getSession, type SessionRow } from '../../shared/db/x402-sessions.ts';
 import { createLogger } from '../../shared/log.ts';
 import { endX402Payment, releaseSession } from '../../shared/x402-budget.ts';
 import { type ChainWorld, createChainWorld, type TestWallet, until } from '../support/chain-world.ts';
 import type { RpcAnswer } from '../support/lagging-node.ts';
 import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts';
-import { createX402Rows, type X402Rows } from '../support/x402-rows.ts';
+import {
+  createFacilitator,
+  type Facilitator,
+  insertTestSession,
+  insertTestX402,
+  takenMinor,
+} from '../support/x402-rows.ts';
 
 const logger = createLogger({ process: 'test', level: 'silent' });
 const yes = `0x${'1'.padStart(64, '0')}`;
 const no = `0x${'0'.padStart(64, '0')}`;
-/** What a payment of the tests takes from its session: amount and fee. */
-const taken = '10100';
+const taken = takenMinor.toString();
 
 describe('what becomes of an authorisation', () => {
   let world: ChainWorld;
-  let rows: X402Rows;
+  let facilitator: Facilitator;
   let wallet: TestWallet;
   let session: SessionRow;
   const woken: string[] = [];
@@ -29,13 +35,13 @@ describe('what becomes of an authorisation', () => {
   const proxies: RpcProxy[] = [];
   beforeAll(async () => {
     world = await createChainWorld();
-    rows = await createX402Rows(world);
+    facilitator = await createFacilitator(world);
   });
   afterAll(() => world.close());
   beforeEach(async () => {
     await world.node.setAutomine(true);
     wallet = await world.wallet();
-    session = await rows.session(wallet);
+    session = await insertTestSession(world.pool, wallet, { asset: world.usdc.asset as Address });
     await world.node.setAutomine(false);
     woken.length = 0;
   });
@@ -64,9 +70,25 @@ describe('what becomes of an authorisation', () => {
     });
     return (await checkAuthorization(id)).state;
   };
-  const stamped = (o: { seconds?: number; isIssued?: boolean } = {}) => rows.stamped({ session, wallet, ...o });
-  const use = (payment: X402PaymentRow) => rows.use({ payment, wallet });
-  const spent = async () => (await rows.findSession(session.id)).spent_minor;
+  /** A payment with an authorisation that is good for some seconds of the chain's time from now. */
+  async function stamped({
+    seconds = 60,
+    ...o
+  }: {
+    seconds?: number;
+    isIssued?: boolean;
+  } = {}): Promise<X402PaymentRow> {
+    const now = Number((await world.node.getBlock()).timestamp);
+    const stamp = { validAfter: now - 600, validBefore: now + seconds };
+    return insertTestX402(world.pool, { session, from: wallet.account.address, stamp, ...o });
+  }
+  const use = (payment: X402PaymentRow) => facilitator.use({ payment, wallet });
+  const findPayment = async (id: string) => (await getX402Payment(world.pool, { id }))!;
+  const spent = async () => (await getSession(world.pool, { id: session.id }))!.spent_minor;
+  const holds = async (id: string) =>
+    (await world.pool.query('select amount_minor, closed_block from holds where owner_id = $1', [id])).rows;
+  const reservationState = async (id: string) =>
+    (await world.pool.query('select state from reservations where payment_id = $1', [id])).rows[0].state;
   function watch(adapter: ChainAdapter = world.adapter()): BlockWatcher {
     const wake = async (id: string) => {
       woken.push(id);
@@ -78,7 +100,7 @@ describe('what becomes of an authorisation', () => {
   }
   const untilSettled = (ids: readonly string[]) =>
     until(
-      async () => Promise.all(ids.map((id) => rows.payment(id))),
+      async () => Promise.all(ids.map((id) => findPayment(id))),
       (seen) => seen.every((each) => each.settlement === 'settled'),
     );
   /** Endpoints in front of the one node, each of which may fail in its own way. */
@@ -97,27 +119,27 @@ describe('what becomes of an authorisation', () => {
 
   async function expectSettled(payment: X402PaymentRow, txHash: string): Promise<void> {
     const receipt = await world.node.getTransactionReceipt({ hash: txHash as `0x${string}` });
-    expect(await rows.payment(payment.id)).toMatchObject({
+    expect(await findPayment(payment.id)).toMatchObject({
       status: 'completed',
       settlement: 'settled',
       tx_hash: txHash,
       block_number: String(receipt.blockNumber),
       settled_at: expect.any(Date),
     });
-    expect(await rows.holds(payment.id)).toEqual([
+    expect(await holds(payment.id)).toEqual([
       { amount_minor: payment.amount_minor, closed_block: String(receipt.blockNumber) },
     ]);
-    expect(await rows.reservationState(payment.id)).toBe('settled');
+    expect(await reservationState(payment.id)).toBe('settled');
   }
   async function expectGivenBack(payment: X402PaymentRow): Promise<void> {
-    expect(await rows.payment(payment.id)).toMatchObject({ settlement: 'expired', tx_hash: null });
-    expect(await rows.holds(payment.id)).toEqual([]);
-    expect(await rows.reservationState(payment.id)).toBe('released');
+    expect(await findPayment(payment.id)).toMatchObject({ settlement: 'expired', tx_hash: null });
+    expect(await holds(payment.id)).toEqual([]);
+    expect(await reservationState(payment.id)).toBe('released');
   }
   async function expectOpen(payment: X402PaymentRow): Promise<void> {
-    expect(await rows.payment(payment.id)).toMatchObject({ settlement: 'unsettled' });
-    expect(await rows.holds(payment.id)).toEqual([{ amount_minor: payment.amount_minor, closed_block: null }]);
-    expect(await rows.reservationState(payment.id)).toBe('reserved');
+    expect(await findPayment(payment.id)).toMatchObject({ settlement: 'unsettled' });
+    expect(await holds(payment.id)).toEqual([{ amount_minor: payment.amount_minor, closed_block: null }]);
+    expect(await reservationState(payment.id)).toBe('reserved');
   }
 
   describe('as the watcher sees it', () => {
@@ -288,7 +310,7 @@ describe('what becomes of an authorisation', () => {
       await mineAfter(payment);
       const states = await Promise.all(Array.from({ length: 8 }, () => check(payment.id)));
       expect(new Set(states)).toEqual(new Set(['over']));
-      expect(BigInt(await spent())).toBe((await rows.payment(other.id)).settlement === 'expired' ? 0n : BigInt(taken));
+      expect(BigInt(await spent())).toBe((await findPayment(other.id)).settlement === 'expired' ? 0n : BigInt(taken));
       await check(other.id);
       expect(await spent()).toBe('0');
     });
@@ -300,9 +322,9 @@ describe('what becomes of an authorisation', () => {
       expect(await check(ending.id)).toBe('open');
       await mineAfter(ending);
       expect([await check(again.id), await check(ending.id)]).toEqual(['again', 'over']);
-      expect(await rows.payment(again.id)).toMatchObject({ status: 'pending', auth_nonce: null, settlement: null });
-      expect(await rows.reservationState(again.id)).toBe('reserved');
-      expect(await rows.payment(ending.id)).toMatchObject({ status: 'failed', failure_code: 'agent_inactive' });
+      expect(await findPayment(again.id)).toMatchObject({ status: 'pending', auth_nonce: null, settlement: null });
+      expect(await reservationState(again.id)).toBe('reserved');
+      expect(await findPayment(ending.id)).toMatchObject({ status: 'failed', failure_code: 'agent_inactive' });
       await expectGivenBack(ending);
       expect(await spent()).toBe(taken);
       const events = await world.pool.query('select type, data from events where resource_id = $1', [ending.id]);
@@ -317,7 +339,7 @@ describe('what becomes of an authorisation', () => {
       await use(payment);
       await mine();
       expect(await check(payment.id)).toBe('settled');
-      expect(await rows.payment(payment.id)).toMatchObject({ status: 'completed', settlement: 'settled' });
+      expect(await findPayment(payment.id)).toMatchObject({ status: 'completed', settlement: 'settled' });
       const events = await world.pool.query('select type from events where resource_id = $1', [payment.id]);
       expect(events.rows).toEqual([{ type: 'x402.payment.completed' }]);
     });
@@ -328,7 +350,7 @@ describe('what becomes of an authorisation', () => {
       await expectOpen(payment);
       await mineAfter(payment);
       expect(await check(payment.id)).toBe('over');
-      expect([await rows.holds(payment.id), await rows.holds(session.id)]).toEqual([[], []]);
+      expect([await holds(payment.id), await holds(session.id)]).toEqual([[], []]);
       expect(await spent()).toBe('0');
     });
   });

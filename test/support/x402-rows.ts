@@ -10,11 +10,71 @@ import {
   stampX402Payment,
   type X402PaymentRow,
 } from '../../shared/db/x402-payments.ts';
-import { getSession, insertSession, type SessionRow, spendBudget } from '../../shared/db/x402-sessions.ts';
+import { insertSession, type SessionRow, spendBudget } from '../../shared/db/x402-sessions.ts';
 import { newId } from '../../shared/ids.ts';
 import { reservePayment } from '../../shared/reserve-payment.ts';
 import { holdRest } from '../../shared/x402-budget.ts';
 import type { ChainWorld, TestWallet } from './chain-world.ts';
+import type { TestAgent } from './rows.ts';
+
+const chain = 'eip155:31337';
+/** Where the test token lives on every fresh local chain does not matter here: no chain is asked. */
+const anyAsset: Address = '0x5FbDB2315678afecb367f032d93F642f64180aa3';
+const payee: Address = '0x00000000000000000000000000000000000000bb';
+const domain = { name: 'USD Coin', version: '2' };
+const [amountMinor, feeMinor] = [10_000n, 100n];
+/** What a payment of these takes from its session. */
+export const takenMinor = amountMinor + feeMinor;
+
+/** A session with a budget of one dollar, as the api stores it. */
+export function insertTestSession(
+  pool: Pool,
+  agent: TestAgent,
+  { asset = anyAsset, ttlSeconds = 3_600 }: { asset?: Address; ttlSeconds?: number } = {},
+): Promise<SessionRow> {
+  return inTransaction(pool, async (db) => {
+    const { accountId, agentId, walletId } = agent;
+    const session = await insertSession(db, {
+      ...{ id: newId('sess'), accountId, agentId, walletId, chain, token: 'USDC', asset, decimals: 6 },
+      ...{ budgetMinor: 1_000_000n, allowedUrls: undefined, ttlSeconds },
+    });
+    await holdRest(db, { sessionId: session.id });
+    return session;
+  });
+}
+
+/**
+ * A payment that has taken from its session, limits and wallet.
+ * @param stamp when its authorisation begins and ends to be good, Unix seconds; none: it is not stamped yet
+ */
+export async function insertTestX402(
+  pool: Pool,
+  {
+    session,
+    from,
+    stamp,
+    isIssued = stamp !== undefined,
+  }: { session: SessionRow; from: Address; stamp?: { validAfter: number; validBefore: number }; isIssued?: boolean },
+): Promise<X402PaymentRow> {
+  const { account_id: accountId, agent_id: agentId, wallet_id: walletId, asset } = session;
+  const id = newId('led');
+  await inTransaction(pool, async (db) => {
+    if (!(await spendBudget(db, { id: session.id, minor: takenMinor }))) throw new Error('The budget is spent.');
+    const row = await insertX402Payment(db, {
+      ...{ id, sessionId: session.id, accountId, agentId, walletId, chain, token: 'USDC', asset, decimals: 6 },
+      ...{ amountMinor, feeMinor, feeRate: '1', fromAddress: from, toAddress: payee },
+      ...{ targetUrl: 'https://api.example/weather', method: 'GET', x402Version: 2 as const },
+      ...{ offer: { resource: null, accepted: {}, extensions: null }, windowSeconds: 300 },
+      ...{ domainName: domain.name, domainVersion: domain.version },
+    });
+    await reservePayment(db, row, new Date());
+    await putHolds(db, { ownerId: id, walletId, chain, holds: [{ asset, amountMinor }] });
+    await holdRest(db, { sessionId: session.id });
+    if (stamp) await stampX402Payment(db, { id, stamp: { nonce: bytesToHex(randomBytes(32)), ...stamp } });
+    if (isIssued) await completeX402Payment(db, { id, paymentSignature: 'header' });
+  });
+  return (await getX402Payment(pool, { id }))!;
+}
 
 const tokenAbi = parseAbi([
   'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)',
@@ -30,87 +90,16 @@ const transferTypes = {
   ],
 } as const;
 
-export const payee: Address = '0x00000000000000000000000000000000000000bb';
-const amountMinor = 10_000n;
-const feeMinor = 100n;
-
-/** Rows of sessions and payments as api and workflows leave them, and a facilitator, on the chain of a test. */
-export interface X402Rows {
-  session(wallet: TestWallet, o?: { budgetMinor?: bigint }): Promise<SessionRow>;
-  /** A payment with an authorisation that is good for some seconds of the chain's time from now. */
-  stamped(o: {
-    session: SessionRow;
-    wallet: TestWallet;
-    seconds?: number;
-    isIssued?: boolean;
-  }): Promise<X402PaymentRow>;
-  /** Hands the authorisation to the contract, without waiting for a block. @returns the transaction's hash */
+/** Hands authorisations to the token's contract, as whoever got the header does. */
+export interface Facilitator {
+  /** Signs and sends, without waiting for a block. @returns the transaction's hash */
   use(o: { payment: X402PaymentRow; wallet: TestWallet }): Promise<Hex>;
-  payment(id: string): Promise<X402PaymentRow>;
-  findSession(id: string): Promise<SessionRow>;
-  holds(ownerId: string): Promise<{ amount_minor: string; closed_block: string | null }[]>;
-  reservationState(paymentId: string): Promise<string | undefined>;
 }
 
-export async function createX402Rows(world: ChainWorld): Promise<X402Rows> {
-  const { pool, usdc, node, local } = world;
+export async function createFacilitator({ local, node }: ChainWorld): Promise<Facilitator> {
   const facilitator = privateKeyToAccount(generatePrivateKey());
   await local.fund(facilitator.address, { eth: '1000', usdc: '0' });
-  const common = ({ accountId, agentId, walletId }: TestWallet) => ({
-    accountId,
-    agentId,
-    walletId,
-    chain: local.chain,
-    token: usdc.symbol,
-    asset: usdc.asset as Address,
-    decimals: usdc.decimals,
-  });
   return {
-    session: (wallet, { budgetMinor = 1_000_000n } = {}) =>
-      inTransaction(pool, async (db) => {
-        const id = newId('sess');
-        const session = await insertSession(db, {
-          id,
-          ...common(wallet),
-          budgetMinor,
-          allowedUrls: undefined,
-          ttlSeconds: 3_600,
-        });
-        await holdRest(db, { sessionId: id });
-        return session;
-      }),
-    async stamped({ session, wallet, seconds = 60, isIssued = true }) {
-      const now = Number((await node.getBlock()).timestamp);
-      const stamp = { nonce: bytesToHex(randomBytes(32)), validAfter: now - 600, validBefore: now + seconds };
-      const id = newId('led');
-      await inTransaction(pool, async (db) => {
-        if (!(await spendBudget(db, { id: session.id, minor: amountMinor + feeMinor }))) throw new Error('no budget');
-        const row = await insertX402Payment(db, {
-          id,
-          sessionId: session.id,
-          ...common(wallet),
-          amountMinor,
-          feeMinor,
-          feeRate: '1',
-          fromAddress: wallet.account.address,
-          toAddress: payee,
-          targetUrl: 'https://api.example/weather',
-          method: 'GET',
-          x402Version: 2,
-          offer: { resource: null, accepted: {}, extensions: null },
-          domainName: usdc.domain!.name,
-          domainVersion: usdc.domain!.version,
-          windowSeconds: Math.max(seconds, 30),
-        });
-        await reservePayment(db, row, new Date());
-        const place = { walletId: wallet.walletId, chain: local.chain };
-        await putHolds(db, { ownerId: id, ...place, holds: [{ asset: row.asset, amountMinor }] });
-        await holdRest(db, { sessionId: session.id });
-        await stampX402Payment(db, { id, stamp });
-        if (isIssued) await completeX402Payment(db, { id, paymentSignature: 'header' });
-      });
-      return (await getX402Payment(pool, { id }))!;
-    },
     async use({ payment, wallet }) {
       const message = {
         from: payment.from_address,
@@ -121,42 +110,23 @@ export async function createX402Rows(world: ChainWorld): Promise<X402Rows> {
         nonce: payment.auth_nonce!,
       };
       const signature = await wallet.account.signTypedData({
-        domain: { ...usdc.domain!, chainId: node.chain.id, verifyingContract: payment.asset },
+        domain: { ...domain, chainId: node.chain.id, verifyingContract: payment.asset },
         types: transferTypes,
         primaryType: 'TransferWithAuthorization',
         message,
       });
       const { r, s, yParity } = parseSignature(signature);
-      const nonce = await node.getTransactionCount({ address: facilitator.address, blockTag: 'pending' });
+      const { from, to, value, validAfter, validBefore, nonce } = message;
       return node.writeContract({
         account: facilitator,
         address: payment.asset,
         abi: tokenAbi,
         functionName: 'transferWithAuthorization',
-        args: [
-          message.from,
-          message.to,
-          message.value,
-          message.validAfter,
-          message.validBefore,
-          message.nonce,
-          27 + yParity,
-          r,
-          s,
-        ],
+        args: [from, to, value, validAfter, validBefore, nonce, 27 + yParity, r, s],
+        // Not simulated: what is too late is to be refused by the contract, in a block.
         gas: 200_000n,
-        nonce,
+        nonce: await node.getTransactionCount({ address: facilitator.address, blockTag: 'pending' }),
       });
     },
-    payment: async (id) => (await getX402Payment(pool, { id }))!,
-    findSession: async (id) => (await getSession(pool, { id }))!,
-    holds: async (ownerId) => rows(pool, 'select amount_minor, closed_block from holds where owner_id = $1', ownerId),
-    reservationState: async (paymentId) =>
-      (await rows<{ state: string }>(pool, 'select state from reservations where payment_id = $1', paymentId))[0]
-        ?.state,
   };
-}
-
-async function rows<T extends object>(pool: Pool, query: string, id: string): Promise<T[]> {
-  return (await pool.query<T>(query, [id])).rows;
 }
