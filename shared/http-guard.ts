@@ -1,6 +1,6 @@
 import { Resolver } from 'node:dns/promises';
 import { once } from 'node:events';
-import type { LookupFunction } from 'node:net';
+import { isIP, type LookupFunction } from 'node:net';
 import { getCACertificates } from 'node:tls';
 import ipaddr from 'ipaddr.js';
 import { Client } from 'undici';
@@ -114,7 +114,7 @@ async function checkedAddresses(
   if (ownMachine && allowLoopback) return host === 'localhost' ? ['127.0.0.1', '::1'] : [host];
   if (url.protocol !== 'https:') throw new OutgoingFailure('blocked_address', 'only https is spoken');
   if (ownMachine) throw new OutgoingFailure('blocked_address', `${host} is not a public address`);
-  const addresses = ipaddr.isValid(host) ? [host] : await resolve(host, { nameServers, signal });
+  const addresses = isIP(host) !== 0 ? [host] : await resolve(host, { nameServers, signal });
   const refused = addresses.find((address) => !isPublicAddress(address));
   if (refused === undefined) return addresses;
   // What a name leads to inside of our network is nobody's business.
@@ -144,7 +144,7 @@ async function resolve(
 
 /** Whether an address belongs to the public internet. What is not known to do so does not. */
 export function isPublicAddress(text: string): boolean {
-  if (!ipaddr.isValid(text)) return false;
+  if (isIP(text) === 0) return false;
   const address = ipaddr.parse(text);
   if (address.range() !== 'unicast') return false;
   // Of IPv6, only 2000::/3 has been given out; what else there is contains other addresses or none.
