@@ -46,7 +46,7 @@ function transaction(row: UnattendedRow): Visitable {
 function x402Payment(row: Awaited<ReturnType<typeof listUnattendedX402<'x402_payments'>>>[number]): Visitable {
   const { id, chain, status_detail, is_stuck: isStuck } = row;
   const facts = { ledger_id: id, chain, status_detail };
-  return { id, start: x402PaymentStart(row), isStuck, hint: messageNames.chainState, facts };
+  return { id, start: x402PaymentStart(row), isStuck, hint: messageNames.replace, facts };
 }
 
 function x402Session(row: Awaited<ReturnType<typeof listUnattendedX402<'x402_sessions'>>>[number]): Visitable {

@@ -148,7 +148,7 @@ it('those that should have ended are told to look', async () => {
   await age(20);
   expect(await run()).toEqual({ ...quiet, visited: 6, nudged: 3 });
   expect(await signalsOf(client, late.id)).toEqual(['sessionEnded']);
-  for (const { id } of [overdue, idle]) expect(await signalsOf(client, id)).toEqual(['chainState']);
+  for (const { id } of [overdue, idle]) expect(await signalsOf(client, id)).toEqual(['replace']);
   for (const { id } of [open, waiting, asked]) expect(await signalsOf(client, id)).toEqual([]);
 });
 
