@@ -105,9 +105,13 @@ describe('what a target asks for', () => {
   });
 
   it('is read or refused in words, whatever stands there', () => {
+    const value = fc.jsonValue({ maxDepth: 3 });
+    const member = fc.constantFrom('scheme', 'network', 'amount', 'asset', 'payTo', 'maxTimeoutSeconds', 'extra');
+    const offer = fc.oneof(value, fc.dictionary(member, value).map(goodOffer));
+    const accepts = fc.oneof(value, fc.array(offer, { maxLength: 4 }));
     fc.assert(
-      fc.property(fc.json({ maxDepth: 3 }), fc.boolean(), fc.anything({ maxDepth: 2 }), (accepts, isHeader, more) => {
-        const document = { x402Version: isHeader ? 2 : 1, accepts: JSON.parse(accepts), more: String(more) };
+      fc.property(accepts, value, fc.boolean(), (accepts, resource, isHeader) => {
+        const document = { x402Version: isHeader ? 2 : 1, accepts, resource, extensions: resource };
         try {
           (isHeader ? readHeader : readBody)(document);
         } catch (error) {
