@@ -40,6 +40,7 @@ export function renderApprovalMail({
     title: 'A payment waits for your decision',
     amount,
     facts: [
+      ...whatFor(approval),
       { label: 'To', value: approval.to_address, isCode: true },
       { label: 'Chain', value: `${chainName} (${approval.chain})` },
       { label: 'Agent', value: inertText(approval.agent_name) },
@@ -56,6 +57,18 @@ export function renderApprovalMail({
   };
   const subject = `Your approval is needed: ${amount} on ${chainName}`.replaceAll('\u00a0', ' ');
   return { subject, text: mailText(words), html: mailHtml(words) };
+}
+
+/** Longest target that a mail shows, in code points; the page shows all of it. */
+const maxTargetLength = 200;
+
+/** What an x402 payment pays for, without the query: that may hold what is for the target alone. */
+function whatFor({ target_url }: ShownApproval): MailWords['facts'] {
+  if (target_url === null) return [];
+  const { origin, pathname } = new URL(target_url);
+  const target = [...(pathname === '/' ? origin : `${origin}${pathname}`)];
+  const shown = target.length > maxTargetLength ? `${target.slice(0, maxTargetLength).join('')}…` : target.join('');
+  return [{ label: 'Pays for', value: inertText(shown) }];
 }
 
 /** @example '1 of 2 people who are asked must agree. One rejection ends it.' */

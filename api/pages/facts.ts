@@ -25,6 +25,7 @@ export function largeAmount(asked: Asked): Html {
 export function paymentFacts(asked: Asked): Html[] {
   const { approval } = asked;
   return [
+    approval.target_url !== null && fact('Pays for', writeText(approval.target_url)),
     fact('To', writeAddress(approval.to_address)),
     fact('Chain', chainOf(asked)),
     fact(
@@ -35,7 +36,7 @@ export function paymentFacts(asked: Asked): Html[] {
         html`<br><span class="quiet small">${writeText(approval.agent_description)}</span>`
       }`,
     ),
-  ];
+  ].filter((each) => each !== false);
 }
 
 /** Everything else that the decision is about. */

@@ -147,6 +147,25 @@ describe('mail that asks an approver', () => {
     expect(subject + text + html).not.toContain('memo');
   });
 
+  it('says what an x402 payment pays for, without the query, and makes no link of it', async () => {
+    const target_url = 'https://api.example.com/v1/weather?key=secret';
+    const { text, html } = render({ target_url });
+    for (const form of [plain(text), plain(shownText(html))]) {
+      expect(form).toContain('Pays for https://api.example.com/v1/weather');
+      expect(form).not.toContain('secret');
+    }
+    await fc.assert(
+      fc.asyncProperty(fc.webUrl({ size: 'large', withQueryParameters: true, withFragments: true }), async (url) => {
+        const mail = render({ target_url: url });
+        expect(await linksIn(mail.text)).toEqual([link]);
+        expect(await linksIn(shownText(mail.html))).toEqual([]);
+        expect(plain(mail.text)).toContain(`Pays for ${new URL(url).origin.slice(0, 40)}`);
+      }),
+      { numRuns: 100 },
+    );
+    expect(plain(render({ target_url: `https://a.example/${'x'.repeat(2_000)}` }).text)).toMatch(/x{100,200}… To /);
+  });
+
   it('refers to nothing else: no image, no style sheet, no font, no script', () => {
     const { html } = render();
     expect(html.replace(link, '')).not.toMatch(
