@@ -1,7 +1,7 @@
 import type { CryptoKey } from 'jose';
 import { type Address, encodeFunctionData, erc20Abi, type Hex } from 'viem';
 import { deriveEvmAddress } from '../../shared/chain/derive-address.ts';
-import type { EvmTransaction, PolicyReceipt } from '../../shared/domain/receipt.ts';
+import type { EvmTransaction, PolicyReceipt, TransferAuthorization } from '../../shared/domain/receipt.ts';
 import { signReceipt } from '../../shared/receipt.ts';
 import type { SignRequest } from '../../signer/coordinate-sign.ts';
 
@@ -78,5 +78,48 @@ export async function signRequestFor(
     address: valid.wallet.address,
     payload: { kind: 'evm-transaction', transaction },
     receipt: await signReceipt(p.policyKey, receipt),
+  };
+}
+
+/** 7.5 units of TOKEN to RECIPIENT, by authorisation, out of the wallet at `path`. */
+function authorization(key: TestKey, path: string): TransferAuthorization {
+  const nowSeconds = Math.floor(Date.now() / 1000);
+  return {
+    domain: { name: 'USD Coin', version: '2', chainId: 31337, verifyingContract: TOKEN },
+    from: deriveEvmAddress({ ...key, path }),
+    to: RECIPIENT,
+    value: '7500000',
+    validAfter: nowSeconds - 600,
+    validBefore: nowSeconds + 60,
+    nonce: `0x${'a1'.repeat(32)}`,
+  };
+}
+
+/** The same for an authorisation; the receipt allows the unbent one, and both may be bent by the caller. */
+export async function authorizationRequestFor(
+  key: TestKey,
+  p: {
+    policyKey: CryptoKey;
+    payload?: (valid: TransferAuthorization) => TransferAuthorization;
+    receipt?: (valid: PolicyReceipt) => PolicyReceipt;
+  },
+): Promise<SignRequest> {
+  const path = 'm/44/60/0/0/7';
+  const allowed = authorization(key, path);
+  const valid = receiptFor(key, {
+    path,
+    intent: {
+      asset: TOKEN,
+      amount_minor: allowed.value,
+      max_fee_minor: '0',
+      authorization: { valid_after: allowed.validAfter, valid_before: allowed.validBefore, nonce: allowed.nonce },
+    },
+  });
+  return {
+    keyId: key.keyId,
+    path,
+    address: valid.wallet.address,
+    payload: { kind: 'transfer-authorization', authorization: p.payload ? p.payload(allowed) : allowed },
+    receipt: await signReceipt(p.policyKey, p.receipt ? p.receipt(valid) : valid),
   };
 }

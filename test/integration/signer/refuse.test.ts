@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { CompactSign, generateKeyPair } from 'jose';
 import { encodeFunctionData, erc20Abi, zeroAddress } from 'viem';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { PolicyReceipt } from '../../../shared/domain/receipt.ts';
+import type { PolicyReceipt, TransferAuthorization } from '../../../shared/domain/receipt.ts';
 import { signReceipt } from '../../../shared/receipt.ts';
 import { createSignerTransport, type SignerPeer, type SignerTransport } from '../../../signer/call.ts';
 import { createSignerClient } from '../../../signer/client.ts';
@@ -12,6 +12,7 @@ import { loadCoordinatorIdentity, parsePublicIdentity } from '../../../signer/id
 import { othersThan, PARTIES, type Party } from '../../../signer/parties.ts';
 import { BODY_BYTES_MAX, REQUEST_HEADER, sha256, signRequest } from '../../../signer/wire.ts';
 import {
+  authorizationRequestFor,
   nativeTransfer,
   RECIPIENT,
   signRequestFor,
@@ -186,6 +187,32 @@ describe('each signer by itself refuses', () => {
   ])('a %s payment to the zero address, also with a receipt for it', async (_, transaction, receipt) => {
     const request = await signRequestFor(key, { policyKey: signers.policyKey, transaction, receipt });
     await everySignerRefuses(request, 'intent_mismatch', /zero address/);
+  });
+
+  const domain = (changes: Partial<TransferAuthorization['domain']>) => (valid: TransferAuthorization) => ({
+    ...valid,
+    domain: { ...valid.domain, ...changes },
+  });
+  it.each<[string, (valid: TransferAuthorization) => TransferAuthorization, RegExp]>([
+    ['nonce', (valid) => ({ ...valid, nonce: `0x${'b2'.repeat(32)}` }), /^nonce is 0xb2/],
+    ['last second', (valid) => ({ ...valid, validBefore: valid.validBefore + 1 }), /^valid_before is/],
+    ['first second', (valid) => ({ ...valid, validAfter: 0 }), /^valid_after is 0, the receipt allows/],
+    ['amount', (valid) => ({ ...valid, value: '7500001' }), /^amount is 7500001, the receipt allows 7500000/],
+    ['recipient', (valid) => ({ ...valid, to: OTHER }), /^recipient is/],
+    ['payer', (valid) => ({ ...valid, from: OTHER }), /^payer is/],
+    ['token', domain({ verifyingContract: OTHER }), /^asset is/],
+    ['chain', domain({ chainId: 1 }), /^chain is eip155:1, the receipt allows eip155:31337/],
+  ])('an authorisation with another %s than its receipt allows', async (_, payload, message) => {
+    const request = await authorizationRequestFor(key, { policyKey: signers.policyKey, payload });
+    await everySignerRefuses(request, 'intent_mismatch', message);
+  });
+
+  it('an authorisation by the receipt of a transaction, and the other way round', async () => {
+    const { policyKey } = signers;
+    const authorised = await authorizationRequestFor(key, { policyKey });
+    const sent = await signRequestFor(key, { policyKey, transaction: tokenTransfer() });
+    await everySignerRefuses({ ...authorised, receipt: sent.receipt }, 'intent_mismatch', /receipt allows none/);
+    await everySignerRefuses({ ...sent, receipt: authorised.receipt }, 'intent_mismatch', /allows an authorisation/);
   });
 
   it('requests that do not have the documented shape', async () => {

@@ -11,6 +11,8 @@ import {
 } from 'viem';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { deriveEvmAddress } from '../../../shared/chain/derive-address.ts';
+import { isSignedByPayer } from '../../../shared/chain/evm/transfer-authorization.ts';
+import type { AuthorizationPayload } from '../../../shared/domain/receipt.ts';
 import { createSignerTransport, type SignerPeer, type SignerTransport } from '../../../signer/call.ts';
 import { createSignerClient, type SignerClient } from '../../../signer/client.ts';
 import { coordinateKeygen } from '../../../signer/coordinate-keygen.ts';
@@ -18,7 +20,13 @@ import { coordinateSign } from '../../../signer/coordinate-sign.ts';
 import { SignerUnavailable } from '../../../signer/errors.ts';
 import { parsePublicIdentity } from '../../../signer/identity.ts';
 import { PARTIES, type Party } from '../../../signer/parties.ts';
-import { nativeTransfer, signRequestFor, type TestKey, tokenTransfer } from '../../support/payments.ts';
+import {
+  authorizationRequestFor,
+  nativeTransfer,
+  signRequestFor,
+  type TestKey,
+  tokenTransfer,
+} from '../../support/payments.ts';
 import { startSigners, type TestSigners } from '../../support/signers.ts';
 
 describe('three signers', () => {
@@ -96,6 +104,24 @@ describe('three signers', () => {
     expect(await recoverTransactionAddress({ serializedTransaction: serialized })).toBe(request.address);
     expect(parseTransaction(serialized).to?.toLowerCase()).toBe(transaction.to.toLowerCase());
     expect(signatureToCompactSignature(parseSignature(signature)).r).toHaveLength(66);
+  });
+
+  it('sign an authorisation as the token wants it, by every pair, for as much as a token can hold', async () => {
+    const largest = String(2n ** 256n - 1n);
+    const request = await authorizationRequestFor(key, {
+      policyKey: signers.policyKey,
+      payload: (valid) => ({ ...valid, value: largest }),
+      receipt: (valid) => ({ ...valid, intent: { ...valid.intent, amount_minor: largest } }),
+    });
+    const { authorization } = request.payload as AuthorizationPayload;
+    for (const a of PARTIES) {
+      const pair = [peers.get(a)!, peers.get(a === 3 ? 1 : ((a + 1) as Party))!] as const;
+      const run = { pair, request, timeoutMs: 10_000, signal: AbortSignal.timeout(30_000) };
+      const { signature } = await coordinateSign(transport, run);
+      // 65 bytes, v 27 or 28: what `transferWithAuthorization` takes.
+      expect(signature).toMatch(/^0x[0-9a-f]{128}(1b|1c)$/);
+      expect(await isSignedByPayer(authorization, signature)).toBe(true);
+    }
   });
 
   it('take as many requests as come, a few at a time', async () => {

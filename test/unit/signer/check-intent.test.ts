@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { encodeFunctionData, erc20Abi, type Hex, zeroAddress } from 'viem';
 import { describe, expect, it } from 'vitest';
-import type { EvmTransaction, PaymentIntent } from '../../../shared/domain/receipt.ts';
+import type { EvmTransaction, PaymentIntent, TransferAuthorization } from '../../../shared/domain/receipt.ts';
 import { checkIntent } from '../../../signer/check-intent.ts';
 import { Refusal } from '../../../signer/refusal.ts';
 
@@ -83,6 +83,79 @@ describe('what a transaction does against what its receipt allows', () => {
           const bent: EvmTransaction = { ...tx, data: `0x${data.toString('hex')}` };
           expect(() => check(intent, bent)).toThrow(Refusal);
         }
+      }),
+    );
+  });
+});
+
+const seconds = fc.integer({ min: 1, max: 2 ** 40 });
+const nonce = fc.uint8Array({ minLength: 32, maxLength: 32 }).map((b): Hex => `0x${Buffer.from(b).toString('hex')}`);
+const authorised = fc
+  .record({
+    ...{ asset: address, from: address, to: address, amount, chainId },
+    ...{ nonce, validAfter: seconds, validBefore: seconds },
+  })
+  .map((p): { authorization: TransferAuthorization; intent: PaymentIntent } => ({
+    authorization: {
+      domain: { name: 'USD Coin', version: '2', chainId: p.chainId, verifyingContract: p.asset },
+      from: p.from,
+      to: p.to,
+      value: `${p.amount}`,
+      validAfter: p.validAfter,
+      validBefore: p.validBefore,
+      nonce: p.nonce,
+    },
+    intent: {
+      chain: `eip155:${p.chainId}`,
+      asset: p.asset,
+      to: p.to,
+      amount_minor: `${p.amount}`,
+      max_fee_minor: '0',
+      authorization: { valid_after: p.validAfter, valid_before: p.validBefore, nonce: p.nonce },
+    },
+  }));
+const checkAuthorised = (
+  allowed: PaymentIntent,
+  { authorization, wallet = authorization.from }: { authorization: TransferAuthorization; wallet?: Hex },
+) => checkIntent(allowed, { payload: { kind: 'transfer-authorization', authorization }, wallet });
+
+describe('what an authorisation allows against what its receipt allows', () => {
+  it('agrees for every one made from its own intent', () => {
+    fc.assert(fc.property(authorised, ({ authorization, intent }) => checkAuthorised(intent, { authorization })));
+  });
+
+  it('never agrees when any of its members is another one: a receipt is good for just one', () => {
+    const members = ['to', 'from', 'value', 'validAfter', 'validBefore', 'nonce'] as const;
+    fc.assert(
+      fc.property(authorised, authorised, fc.constantFrom(...members), (one, other, member) => {
+        fc.pre(one.authorization[member] !== other.authorization[member]);
+        const authorization = { ...one.authorization, [member]: other.authorization[member] };
+        const wallet = one.authorization.from;
+        expect(() => checkAuthorised(one.intent, { authorization, wallet })).toThrow(Refusal);
+      }),
+    );
+    fc.assert(
+      fc.property(
+        authorised,
+        authorised,
+        fc.constantFrom('chainId', 'verifyingContract' as const),
+        (one, other, member) => {
+          fc.pre(one.authorization.domain[member] !== other.authorization.domain[member]);
+          const domain = { ...one.authorization.domain, [member]: other.authorization.domain[member] };
+          expect(() => checkAuthorised(one.intent, { authorization: { ...one.authorization, domain } })).toThrow(
+            Refusal,
+          );
+        },
+      ),
+    );
+  });
+
+  it('never agrees with a receipt that names no authorisation, nor is a transaction allowed by one that does', () => {
+    fc.assert(
+      fc.property(authorised, payment, ({ authorization, intent }, { tx, intent: plain }) => {
+        const { authorization: named, ...without } = intent;
+        expect(() => checkAuthorised(without, { authorization })).toThrow(/nonce/);
+        expect(() => check({ ...plain, authorization: named }, tx)).toThrow(/allows an authorisation/);
       }),
     );
   });
