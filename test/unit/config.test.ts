@@ -51,6 +51,24 @@ describe('configuration of the api', () => {
     expect(apiConfig({ ...api, TEMPORAL_API_KEY: 'k', TEMPORAL_TLS: 'false' }).temporal.tls).toBe(false);
   });
 
+  it('reads fees of x402 payments; without them there are none', () => {
+    expect(apiConfig(api).feeTiers).toEqual([{ fromAmount: '0', rate: '0' }]);
+    expect(apiConfig({ ...api, PURSER_X402_FEE_TIERS: '0=1,100=0.5' }).feeTiers).toHaveLength(2);
+    expect(message(() => apiConfig({ ...api, PURSER_X402_FEE_TIERS: '5=1' }))).toMatch(
+      /^.*\n {2}PURSER_X402_FEE_TIERS: must begin with a tier for all amounts/,
+    );
+  });
+
+  it('keeps x402 targets off this machine and to well-known authorities, and in production always', () => {
+    expect(apiConfig(api).targets).toEqual({ allowLoopback: false, caFile: undefined });
+    const trying = { PURSER_LOOPBACK_TARGETS: 'on', PURSER_TARGET_CA_FILE: '/keys/ca.pem' };
+    expect(apiConfig({ ...api, ...trying }).targets).toEqual({ allowLoopback: true, caFile: '/keys/ca.pem' });
+    for (const [name, value] of Object.entries(trying)) {
+      const env = { ...api, PURSER_ENV: 'production', PURSER_CHAINS: 'eip155:1', [name]: value };
+      expect(message(() => apiConfig(env))).toMatch(new RegExp(`${name} .* refused in production`));
+    }
+  });
+
   it('refuses the faucet in production', () => {
     const env = {
       ...api,
