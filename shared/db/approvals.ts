@@ -211,15 +211,6 @@ export async function remindOfSession(db: Queryable, { sessionId }: { sessionId:
   );
 }
 
-/** Has the payments of a session that wait for an answer look again: it has ended. */
-export async function remindOfSession(db: Queryable, { sessionId }: { sessionId: string }): Promise<void> {
-  await db.query(
-    `update approvals set reminder_at = now()
-     where status = 'pending' and payment_id in (select id from x402_payments where session_id = $1 and status = 'pending')`,
-    [sessionId],
-  );
-}
-
 /** Payments that still wait although there is something for them to read; each is given out once for each cause. */
 export async function takeReminders(db: Queryable, { limit }: { limit: number }): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>(
