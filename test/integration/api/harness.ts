@@ -15,7 +15,7 @@ import { createAccount } from '../../../shared/db/accounts.ts';
 import { createApiKey } from '../../../shared/db/api-keys.ts';
 import { createPool, type Pool } from '../../../shared/db/pool.ts';
 import type { FeeTier } from '../../../shared/domain/x402-fee.ts';
-import { createHttpGuard } from '../../../shared/http-guard.ts';
+import { createHttpGuard, type HttpGuard } from '../../../shared/http-guard.ts';
 import { newId } from '../../../shared/ids.ts';
 import { createLogger, type Logger } from '../../../shared/log.ts';
 import { createTestDatabase } from '../../support/database.ts';
@@ -72,6 +72,7 @@ export async function startTestApi({
   usdc = usdcContract,
   takesTokens = true,
   feeTiers = [{ fromAmount: '0', rate: '0' }],
+  guard = createHttpGuard({ allowLoopback: true }),
   log = createLogger({ process: 'test', level: 'silent' }),
 }: {
   temporalAddress: string;
@@ -81,6 +82,8 @@ export async function startTestApi({
   takesTokens?: boolean;
   /** Of x402 payments; none by default. */
   feeTiers?: readonly FeeTier[];
+  /** By which x402 targets are asked. */
+  guard?: HttpGuard;
   log?: Logger;
 }): Promise<TestApi> {
   const database = await createTestDatabase();
@@ -108,7 +111,7 @@ export async function startTestApi({
     registry,
     log,
     verifyToken,
-    probe: createProbe(createHttpGuard({ allowLoopback: true })),
+    probe: createProbe(guard),
     feeTiers,
     allowLoopback: true,
   });
