@@ -71,9 +71,13 @@ const url = (path: string) => `${merchant.url}${path}`;
 const pay = (path: string, more: Record<string, unknown> = {}) =>
   client.post(`/x402/sessions/${sessionId}/pay`, { target_url: url(path), ...more });
 async function paid(path: string, more: Record<string, unknown> = {}): Promise<Answer['body']> {
-  const answer = await pay(path, more);
-  expect(answer).toMatchObject({ status: 200, body: { status: 'completed', settlement: { status: 'unsettled' } } });
-  return answer.body;
+  const { status, body: first } = await pay(path, more);
+  expect([status, first.failure_code]).toEqual([200, null]);
+  // On a busy machine the signers may take longer than the answer waits.
+  const isDone = (seen: Answer['body']) => seen.status !== 'pending';
+  const body = isDone(first) ? first : await eventually(() => read(first.ledger_id), isDone, { timeoutMs: soonMs });
+  expect(body).toMatchObject({ status: 'completed', settlement: { status: 'unsettled' } });
+  return body;
 }
 /** Asks the target again, with what our service answered and nothing else. */
 const retry = (path: string, { payment_header, payment_signature }: Answer['body'], init: RequestInit = {}) =>
@@ -270,7 +274,7 @@ describe('what x402 is like', () => {
     expect(await budget()).toEqual(['0.01', '0.99']);
   });
 
-  // Last: they let the chain's clock run ahead.
+  // Last, each with a longer time than the one before: they let the chain's clock run ahead.
   it('(4) a handler that fails leaves the header good until it is over; then the budget comes back', async () => {
     const { paid: spent } = await moved(async () => {
       const payment = await paid('/fails');
@@ -300,10 +304,10 @@ describe('what x402 is like', () => {
   });
 
   it('(4) a header that was used in time stays paid, whenever somebody looks', async () => {
-    const [used, unused] = [await paid('/moody'), await paid('/moody')];
-    expect((await retry('/moody', used)).status).toBe(200);
+    const [used, unused] = [await paid('/long'), await paid('/long')];
+    expect((await retry('/long', used)).status).toBe(200);
     await expire(unused);
-    expect((await read(used.ledger_id)).settlement.status).toBe('settled');
-    expect(await client.get(`/agents/${agentId}/balances`)).toMatchObject({ status: 200 });
+    await reach(used.ledger_id, 'settled');
+    expect(await budget()).toEqual(['0.01', '0.99']);
   });
 });

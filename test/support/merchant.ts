@@ -58,7 +58,7 @@ export async function startMerchant({ rpcUrl, token }: { rpcUrl: string; token: 
       'GET /other': { accepts: offer('10000') },
       'GET /fails': { accepts: offer('10000', { maxTimeoutSeconds: 30 }) },
       'GET /moody': {
-        accepts: offer('0', { price: () => ({ amount: moody, asset: token, extra }), maxTimeoutSeconds: 30 }),
+        accepts: offer('0', { price: () => ({ amount: moody, asset: token, extra }), maxTimeoutSeconds: 120 }),
       },
       'GET /choice': { accepts: [offer('30000'), offer('20000'), offer('10000'), offer('40000')] },
       'GET /long': { accepts: offer('10000', { maxTimeoutSeconds: 3_600 }) },
