@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { Client, Connection } from '@temporalio/client';
 import { createTokenVerifier } from '../shared/access-token.ts';
 import { createRegistry } from '../shared/chain/registry.ts';
@@ -9,6 +8,7 @@ import { createLogger } from '../shared/log.ts';
 import { createStopSignal } from '../shared/stop-signal.ts';
 import { createApp } from './app.ts';
 import { createFundWallet } from './operations/fund-wallet.ts';
+import { readTargetCa } from './read-target-ca.ts';
 import { readTokenKeys } from './read-token-keys.ts';
 import { startServer } from './server.ts';
 import { createTemporalGateway } from './temporal-gateway.ts';
@@ -53,7 +53,7 @@ async function main(config: ApiConfig): Promise<void> {
 }
 
 function createGuard({ allowLoopback, caFile }: ApiConfig['targets']) {
-  return createHttpGuard({ allowLoopback, extraCa: caFile === undefined ? undefined : readFileSync(caFile, 'utf8') });
+  return createHttpGuard({ allowLoopback, extraCa: caFile === undefined ? undefined : readTargetCa(caFile) });
 }
 
 try {
