@@ -8,8 +8,14 @@ export interface UrlRules {
 /** The url as `URL` writes it, or what is wrong with it, as the rest of a sentence that begins with its name. */
 export type ReadUrl = { readonly url: string } | { readonly fault: string };
 
+/** Longest url, in code points. */
+const maxUrlLength = 2_048;
+
 /** Reads a url that may be paid. */
 export function readTargetUrl(text: string, { allowLoopback }: UrlRules): ReadUrl {
+  if ([...text].length > maxUrlLength)
+    return { fault: `must have at most ${maxUrlLength} characters (Unicode code points).` };
+  if (!text.isWellFormed()) return { fault: 'must be well-formed Unicode, without unpaired surrogates.' };
   // `URL` would drop some of these without a word.
   if (/[\p{Cc}\s\\]/u.test(text)) return { fault: 'must not contain spaces, control characters or backslashes.' };
   const url = URL.parse(text);
