@@ -62,7 +62,7 @@ function requireAuthorizable(token: Token, chain: string): AuthorizableToken {
   if (token.domain && token.asset !== 'native') return { ...token, asset: token.asset };
   throw new PurserError(
     'invalid_token',
-    `${token.symbol} on ${chain} cannot be paid by a signed authorisation (EIP-3009), so that x402 cannot use it.`,
+    `token ${token.symbol} on ${chain} cannot be paid by a signed authorisation (EIP-3009), so that x402 cannot use it.`,
     { param: 'token' },
   );
 }

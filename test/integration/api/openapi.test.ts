@@ -34,7 +34,7 @@ describe('the OpenAPI document', () => {
       for (const method of methods) {
         const { status } = await account.call(
           method.toUpperCase(),
-          path.replace('{id}', 'x'),
+          path.replaceAll(/\{\w+\}/g, 'x'),
           method === 'get' ? undefined : {},
         );
         expect([path, method, status !== 405]).toEqual([path, method, method in operations]);
@@ -64,6 +64,13 @@ describe('the OpenAPI document', () => {
       '/api/v1/transactions/{id}/cancel',
       '/api/v1/transactions/{id}/reject',
       '/api/v1/transactions/{id}/speed-up',
+      '/api/v1/x402/check',
+      '/api/v1/x402/fees/tiers',
+      '/api/v1/x402/sessions',
+      '/api/v1/x402/sessions/{id}',
+      '/api/v1/x402/sessions/{id}/pay',
+      '/api/v1/x402/sessions/{id}/payments',
+      '/api/v1/x402/sessions/{id}/payments/{ledger_id}',
     ]);
   });
 

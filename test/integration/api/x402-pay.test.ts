@@ -1,20 +1,24 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { createEvaluatePolicy } from '../../../activities/evaluate-policy.ts';
+import { databaseClock } from '../../../shared/db/clock.ts';
+import { insertTestPayment } from '../../support/rows.ts';
 import { startTarget, type TestTarget } from '../../support/target.ts';
+import { type OwnTemporal, startOwnTemporal } from '../../support/temporal.ts';
 import { createAgent, recipient, startTestApi, type TestAccount, type TestApi } from './harness.ts';
 import { expectBalancedBooks, expire, offer, openSession, paymentRequired, startShop } from './x402-calls.ts';
 
-const nobody = '127.0.0.1:1';
-
 /** No worker is there: what may be paid stays pending. */
 describe('paying out of an x402 session', () => {
+  let temporal: OwnTemporal;
   let api: TestApi;
   let shop: TestTarget;
   let account: TestAccount;
   let agent: { id: string; address: string };
   beforeAll(async () => {
+    temporal = await startOwnTemporal();
     [api, shop] = await Promise.all([
       startTestApi({
-        temporalAddress: nobody,
+        temporalAddress: temporal.address,
         feeTiers: [
           { fromAmount: '0', rate: '0' },
           { fromAmount: '0.1', rate: '2.5' },
@@ -27,6 +31,7 @@ describe('paying out of an x402 session', () => {
   afterAll(async () => {
     await shop?.stop();
     await api?.stop();
+    await temporal?.stop();
   });
   beforeEach(async () => {
     agent = await createAgent(account);
@@ -45,6 +50,14 @@ describe('paying out of an x402 session', () => {
     );
     return rows.map(({ type }) => type);
   };
+
+  /** A transfer of the agent, as the worker judges it. */
+  async function transfer(amountMinor: bigint) {
+    const { rows } = await api.pool.query<{ id: string }>('select id from wallets where agent_id = $1', [agent.id]);
+    const payer = { accountId: account.id, agentId: agent.id, walletId: rows[0]!.id };
+    const id = await insertTestPayment(api.pool, payer, { amountMinor });
+    return createEvaluatePolicy({ pool: api.pool, clock: databaseClock })(id);
+  }
 
   /** Refused, and nothing stored or taken. */
   async function expectRefused(
@@ -224,7 +237,8 @@ describe('paying out of an x402 session', () => {
   it('is judged by the policies with what was transferred; a denial is kept and takes nothing', async () => {
     const session = await open();
     const policyId = await policy('spending_limit', { daily_limit: '0.3' });
-    expect((await pay(session.id, { target_url: `${shop.url}/200000` })).status).toBe(200);
+    expect((await pay(session.id, { target_url: `${shop.url}/110000` })).status).toBe(200);
+    expect(await transfer(90_000n)).toMatchObject({ outcome: 'allowed' });
     const { status, body } = await pay(session.id, { target_url: `${shop.url}/150000` });
     const { ledger_id, ...first } = body.details;
     expect([status, body.code, first]).toEqual([
@@ -248,13 +262,9 @@ describe('paying out of an x402 session', () => {
     expect(shown.body).toMatchObject({ status: 'failed', failure_code: 'policy_violation', settlement: null });
     expect(await events(ledger_id)).toEqual(['policy.violated']);
     const { spent, payments } = await expectBalancedBooks(api, session.id);
-    expect([spent, payments.length]).toEqual([205_000n, 2]);
+    expect([spent, payments.length]).toEqual([112_750n, 2]);
     expect((await pay(session.id, { target_url: `${shop.url}/100000` })).status).toBe(200);
-    const simulated = await account.call('POST', '/api/v1/transactions/simulate', {
-      ...{ agent_id: agent.id, direction: 'outbound', type: 'transfer' },
-      ...{ to_address: recipient, amount: '0.01', token: 'USDC', chain: 'eip155:31337' },
-    });
-    expect(simulated.body.violations).toMatchObject([{ rule: 'daily_limit', used: '0.3', remaining: '0' }]);
+    expect(await transfer(10_000n)).toEqual({ outcome: 'denied' });
     const { rows } = await api.pool.query(
       `select result, metadata ->> 'stage' as stage from audit_logs where resource_id = $1`,
       [ledger_id],
