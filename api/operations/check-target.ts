@@ -2,7 +2,7 @@ import type { Registry, Token } from '../../shared/chain/registry.ts';
 import { formatAmount } from '../../shared/domain/money.ts';
 import { PurserError } from '../../shared/errors.ts';
 import type { CheckBody } from '../schemas/x402-edge.ts';
-import { judgeOffer } from '../x402/choose-offer.ts';
+import { judgeOffer, quoted } from '../x402/choose-offer.ts';
 import type { Probe } from '../x402/probe.ts';
 import type { Offer, PaymentRequired } from '../x402/read-offers.ts';
 import { requireTargetUrl } from '../x402/require-target-url.ts';
@@ -37,16 +37,20 @@ function renderOffer(
   const token = findToken(registry, offer);
   const reason = standsAgainst(offer, { required, url, registry, token });
   return {
-    scheme: offer.scheme,
-    network: offer.network,
-    asset: offer.asset,
+    scheme: shortened(offer.scheme),
+    network: shortened(offer.network),
+    asset: shortened(offer.asset),
     token: token?.symbol ?? null,
     amount: token && /^\d{1,78}$/.test(offer.amount) ? formatAmount(BigInt(offer.amount), token.decimals) : null,
-    pay_to: offer.payTo,
+    pay_to: shortened(offer.payTo),
     acceptable: reason === null,
     reason,
   };
 }
+
+/** Longer than anything that has a meaning there. */
+const longestText = 128;
+const shortened = (text: string): string => text.slice(0, longestText).toWellFormed();
 
 function standsAgainst(
   offer: Offer,
@@ -57,8 +61,8 @@ function standsAgainst(
     token,
   }: { required: PaymentRequired; url: string; registry: Registry; token: Token | undefined },
 ): string | null {
-  if (!registry.chain(offer.network)) return `network ${JSON.stringify(offer.network)} is not served here`;
-  if (!token) return `asset ${JSON.stringify(offer.asset)} is not known on ${offer.network}`;
+  if (!registry.chain(offer.network)) return `network ${quoted(offer.network)} is not served here`;
+  if (!token) return `asset ${quoted(offer.asset)} is not known on ${offer.network}`;
   const terms = { required, targetUrl, chain: offer.network, token, walletAddress: undefined, registry };
   const verdict = judgeOffer(offer, terms);
   return 'reason' in verdict ? verdict.reason : null;

@@ -157,7 +157,7 @@ const isGiven = (value: unknown): boolean => value !== undefined && value !== nu
 const longestQuote = 80;
 
 /** Something that the target wrote, short and on one line: it is read by agents. */
-function quoted(value: unknown): string {
+export function quoted(value: unknown): string {
   const text = JSON.stringify(value) ?? '';
   return text.length <= longestQuote ? text : `${text.slice(0, longestQuote)}…`;
 }

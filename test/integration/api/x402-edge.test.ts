@@ -49,6 +49,7 @@ describe('what x402 costs', () => {
     offer({ asset: recipient }),
     offer({ amount: '0.01' }),
     'nonsense',
+    offer({ network: 'n'.repeat(5_000), payTo: 'p'.repeat(2_000) }),
   ];
   const check = (body: Record<string, unknown>) => account.call('POST', '/api/v1/x402/check', body);
 
@@ -102,6 +103,7 @@ describe('what x402 costs', () => {
             reason: expect.stringMatching(/^amount "0.01" is not/),
           }),
           expect.objectContaining({ scheme: '', acceptable: false }),
+          expect.objectContaining({ network: 'n'.repeat(128), pay_to: 'p'.repeat(128), acceptable: false }),
         ],
       },
     ]);
