@@ -14,19 +14,21 @@ import { createReport, type Report } from './report.ts';
 import { renderTable } from './table.ts';
 import { withDatabase } from './with-database.ts';
 import { withStack } from './with-stack.ts';
+import { measureX402 } from './x402.ts';
 
 const USAGE = `Usage: npm run bench [-- --quick] [--only PART]
 
   --quick            a tenth of the samples: does it work, and about where are we
   --only decisions   policy decisions by themselves; brings up a Postgres and nothing else
   --only payments    whole payments, with two workers
+  --only x402        payments out of x402 sessions, with two workers
   --only recovery    how long it takes after a kill -9 of each part until a payment is confirmed
   --help             this text
 
   Leave the machine alone meanwhile: two cores are shared by everything that is measured. Data and ports are the
   measurement's own; other settings (PURSER_ENGINE, PURSER_MAX_IN_FLIGHT …) are taken from the environment.
 `;
-const parts = ['decisions', 'payments', 'recovery'] as const;
+const parts = ['decisions', 'payments', 'x402', 'recovery'] as const;
 const results = fileURLToPath(new URL('./results/', import.meta.url));
 
 async function main(): Promise<void> {
@@ -61,10 +63,15 @@ async function main(): Promise<void> {
           measure(stack, { plan: quick ? quickPlan : fullPlan, engine, progress, signal }),
         )
       : undefined;
+    const x402 = measures('x402')
+      ? await withStack({ env: process.env, progress, signal }, (stack) =>
+          measureX402(stack, { plan: quick ? quickPlan : fullPlan, engine, progress, signal }),
+        )
+      : undefined;
     const recovery = measures('recovery')
       ? await measureRecovery({ killsEach: quick ? quickKillsEach : fullKillsEach, progress, signal })
       : undefined;
-    const report = createReport({ decisions, payments, recovery }, { date, quick, loadBefore });
+    const report = createReport({ decisions, payments, x402, recovery }, { date, quick, loadBefore });
     progress.line(`\n${renderTable(report)}`);
     progress.line(`Written to ${relative(process.cwd(), store(report))}.`);
   } finally {

@@ -4,10 +4,13 @@ import { decisionNames, decisionRuns, type MeasuredDecisions } from './decisions
 import { type Measured, names, runs } from './measure.ts';
 import type { BenchToken } from './payments.ts';
 import type { Summary } from './samples.ts';
+import { type MeasuredX402, x402Names } from './x402.ts';
 
 const tokens: readonly BenchToken[] = ['ETH', 'USDC'];
 /** POST → hash may take this many times what signing and Temporal take by themselves. */
 const hashAim = 3;
+/** An x402 payment may take this many times what signing and one step of a workflow take, without the probe. */
+const payAim = 2;
 
 interface Ratio {
   readonly name: string;
@@ -29,6 +32,8 @@ export interface Report {
   readonly decisions?: Figures | undefined;
   /** Whole payments. */
   readonly payments?: PaymentFigures | undefined;
+  /** Payments out of x402 sessions. */
+  readonly x402?: Figures | undefined;
   /** Time from a kill to the confirmation of a payment that was asked for at that moment, by what was killed; ms. */
   readonly recovery?: Figures['durations'] | undefined;
 }
@@ -50,10 +55,12 @@ export function createReport(
   {
     decisions,
     payments,
+    x402,
     recovery,
   }: {
     decisions: MeasuredDecisions | undefined;
     payments: Measured | undefined;
+    x402: MeasuredX402 | undefined;
     recovery: ReadonlyMap<string, Summary> | undefined;
   },
   o: { date: Date; quick: boolean; loadBefore: number },
@@ -77,6 +84,7 @@ export function createReport(
       cpuMsPerPayment: Object.fromEntries(payments.cpuMsPerPayment),
       ratios: paymentRatios(payments),
     },
+    x402: x402 && { ...figures(x402), ratios: x402Ratios(x402) },
     recovery: recovery && Object.fromEntries(recovery),
   };
 }
@@ -128,6 +136,21 @@ function paymentRatios({ durations, throughput }: Measured): Ratio[] {
     { name: 'payments/s / raw viem, 1 wallet', value: rate(runs.oneWallet) / rate(runs.rawOneWallet) },
     { name: 'payments/s / raw viem, 50 wallets', value: rate(runs.manyWallets) / rate(runs.rawManyWallets) },
     { name: 'signature through the signers / in one process', value: p50(names.signature) / p50(names.engine) },
+  ];
+}
+
+function x402Ratios({ durations }: MeasuredX402): Ratio[] {
+  const p50 = (name: string) => durations.get(name)!.p50;
+  const value = p50(x402Names.payOnly) / (p50(names.signature) + p50(names.workflow1));
+  return [
+    {
+      ...{ name: `${x402Names.payOnly} / (signature + workflow with 1)`, value },
+      ...{ aim: payAim, isMet: value <= payAim },
+    },
+    {
+      name: 'x402 / official client, local key, with the probe',
+      value: p50(x402Names.pay) / p50(x402Names.officialProbe),
+    },
   ];
 }
 

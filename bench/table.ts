@@ -7,9 +7,10 @@ const twoDigitsBelow10 = (value: number) => value.toFixed(value < 10 ? 2 : 1);
 
 /** A report for a reader: one table, all columns aligned. */
 export function renderTable(report: Report): string {
-  const { machine, load, decisions, payments, recovery } = report;
+  const { machine, load, decisions, payments, x402, recovery } = report;
   const rows: (Row | undefined)[] = [
     ...(payments ? [...paymentRows(payments), undefined] : []),
+    ...(x402 ? [...x402Rows(x402), undefined] : []),
     ...(recovery ? [...durationRows('kill -9 → confirmed, ms', { durations: recovery }), undefined] : []),
     ...(decisions ? decisionRows(decisions) : []),
   ];
@@ -23,6 +24,11 @@ export function renderTable(report: Report): string {
       ? [
           'POST → decision: the answer of the POST. hash: hash and signed bytes are stored (announced by Postgres); they are sent next.',
           'confirmed: GET /transactions/{id}, asked every 5 ms, says so. The client runs on the same machine.',
+        ]
+      : []),
+    ...(x402
+      ? [
+          'x402 → signature: the answer of the POST, with the header in it; the target answers at once, on this machine. The probe: from its connection to the last byte of its answer.',
         ]
       : []),
     ...(recovery
@@ -52,6 +58,16 @@ function paymentRows(payments: Payments): (Row | undefined)[] {
     ...processRows(payments),
     undefined,
     ...ratioRows(payments),
+  ];
+}
+
+function x402Rows(x402: Figures): (Row | undefined)[] {
+  return [
+    ...durationRows('x402 one at a time, ms', x402),
+    undefined,
+    ...throughputRows('20 in parallel', x402),
+    undefined,
+    ...ratioRows(x402),
   ];
 }
 
