@@ -1,10 +1,18 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createEvaluatePolicy } from '../../../activities/evaluate-policy.ts';
 import { databaseClock } from '../../../shared/db/clock.ts';
+import {
+  completeX402Payment,
+  failX402Payment,
+  noteX402Ending,
+  stampX402Payment,
+  type X402FailureCode,
+} from '../../../shared/db/x402-payments.ts';
 import { insertTestPayment } from '../../support/rows.ts';
 import { startTarget, type TestTarget } from '../../support/target.ts';
 import { type OwnTemporal, startOwnTemporal } from '../../support/temporal.ts';
 import { createAgent, recipient, startTestApi, type TestAccount, type TestApi } from './harness.ts';
+import { createKeyedCalls, newKey, withKey } from './idempotency-calls.ts';
 import { expectBalancedBooks, expire, offer, openSession, paymentRequired, startShop } from './x402-calls.ts';
 
 /** No worker is there: what may be paid stays pending. */
@@ -314,5 +322,55 @@ describe('paying out of an x402 session', () => {
     await api.pool.query('update x402_sessions set asset = $2 where id = $1', [session.id, recipient]);
     const { status, body } = await pay(session.id, { target_url: `${shop.url}/1` });
     expect([status, body.code]).toEqual([400, 'invalid_token']);
+  });
+
+  describe('repeated with its key, where the first request died before it answered', () => {
+    const stamp = { nonce: `0x${'1'.repeat(64)}` as const, validAfter: 1, validBefore: 1_900_000_000 };
+    const failed = (code: X402FailureCode) => (id: string) =>
+      failX402Payment(api.pool, { id, code, message: `It is ${code}.` });
+
+    it.each<[string, (id: string) => Promise<void>, number, Record<string, unknown>]>([
+      ['is pending', async () => {}, 200, { status: 'pending', payment_signature: null }],
+      [
+        'was issued',
+        async (id) => {
+          await stampX402Payment(api.pool, { id, stamp });
+          await completeX402Payment(api.pool, { id, paymentSignature: 'header' });
+        },
+        200,
+        {
+          status: 'completed',
+          payment_signature: 'header',
+          valid_before: '2030-03-17T17:46:40.000Z',
+          settlement: { status: 'unsettled', tx_hash: null, settled_at: null },
+        },
+      ],
+      [
+        'fails once what may be signed is over',
+        async (id) => {
+          await stampX402Payment(api.pool, { id, stamp });
+          await noteX402Ending(api.pool, { id, code: 'session_expired', message: 'It has ended.' });
+        },
+        400,
+        { code: 'session_expired', message: 'It has ended.' },
+      ],
+      ['was rejected', failed('approval_rejected'), 200, { status: 'failed', failure_code: 'approval_rejected' }],
+      ['could not be signed', failed('signing_failed'), 200, { status: 'failed', failure_code: 'signing_failed' }],
+      ['was of an agent that is inactive', failed('agent_inactive'), 400, { code: 'agent_inactive' }],
+    ])('is answered by how it stands: it %s', async (_what, change, status, body) => {
+      const session = await open();
+      const { post } = createKeyedCalls({ url: api.url, account });
+      const headers = withKey(newKey());
+      const repeat = () => post(`/x402/sessions/${session.id}/pay`, { target_url: `${shop.url}/1` }, headers);
+      const { ledger_id: id } = (await repeat()).body;
+      const forget =
+        'update idempotency_keys set status = null, answer = null, lease_until = now() where resource_id = $1';
+      await api.pool.query(forget, [id]);
+      await change(id);
+      const answer = await repeat();
+      expect([answer.status, answer.replayed]).toEqual([status, 'true']);
+      expect(answer.body).toMatchObject(body);
+      expect(answer.body.ledger_id ?? answer.body.details.ledger_id).toBe(id);
+    });
   });
 });
