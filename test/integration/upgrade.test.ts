@@ -4,10 +4,12 @@ import { fileURLToPath } from 'node:url';
 import { runner } from 'node-pg-migrate';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { createSettle } from '../../activities/settle.ts';
+import { createAwaitApproval } from '../../activities/await-approval.ts';
+import { createFail, createSettle } from '../../activities/settle.ts';
 import { decideApprovals } from '../../api/operations/decide-approval.ts';
 import { listApprovals } from '../../shared/db/approvals.ts';
 import { findAttempts } from '../../shared/db/attempts.ts';
+import { databaseClock } from '../../shared/db/clock.ts';
 import { migrate } from '../../shared/db/migrate.ts';
 import { findMismatches } from '../../shared/db/mismatches.ts';
 import { createPool, inTransaction, type Pool } from '../../shared/db/pool.ts';
@@ -16,8 +18,10 @@ import { getTransaction } from '../../shared/db/transactions.ts';
 import { readUsage } from '../../shared/db/usage.ts';
 import { noteWaiting, wishForDueSpeed } from '../../shared/db/waiting-attempts.ts';
 import { newId } from '../../shared/ids.ts';
+import { renderApproval } from '../../shared/render-approval.ts';
 import { cancelPayment } from '../../shared/replace-payment.ts';
 import { insertTestAgent, insertTestPayment, type TestAgent } from '../support/rows.ts';
+import { insertTestLedger, insertTestSession } from '../support/x402-ledger.ts';
 
 const dir = fileURLToPath(new URL('../../shared/db/migrations', import.meta.url));
 const dayMs = 86_400_000;
@@ -198,7 +202,7 @@ describe('F50 an installation of the third version', () => {
       `insert into attempts (chain, hash, transaction_id, raw, sent_at) values ('eip155:31337', '0xabc', $1, '0x', now())`,
       [sent],
     );
-    expect(await migrate({ databaseUrl: urlOf(ownerUrl, name) })).toEqual(['0004_never-twice']);
+    expect(await migrate({ databaseUrl: urlOf(ownerUrl, name) })).toEqual(['0004_never-twice', '0005_x402']);
   });
   afterAll(async () => {
     await pool?.end();
@@ -224,5 +228,73 @@ describe('F50 an installation of the third version', () => {
     expect(await inTransaction(pool, (db) => cancelPayment(db, row))).toBeUndefined();
     expect(await findSlot(pool, { transactionId: sent })).toMatchObject({ wanted: 'cancel', end_code: 'cancelled' });
     expect(await createSettle({ pool })(sent)).toEqual({ state: 'open', replace: true });
+  });
+});
+
+/** What the fourth version has reserved and asked is counted and answered in this one, beside x402 sessions. */
+describe('F50 an installation of the fourth version', () => {
+  const name = `upgrade_${randomBytes(8).toString('hex')}`;
+  const atoms = 10n ** 36n;
+  let pool: Pool;
+  let agent: TestAgent;
+  let waiting: string;
+  let approvalId: string;
+
+  beforeAll(async () => {
+    const { ownerUrl, appUrl } = inject('stack');
+    await createOldDatabase({ name, migrations: 4 });
+    pool = createPool({ url: urlOf(appUrl, name), application: 'test' });
+    agent = await insertTestAgent(pool);
+    waiting = await insertTestPayment(pool, agent);
+    await pool.query(
+      `update transactions set status_detail = 'awaiting_approval', decision_id = 'dec_1',
+              decision = '{"outcome": "allow", "violations": [], "approvals": []}' where id = $1`,
+      [waiting],
+    );
+    await pool.query(
+      `insert into reservations (transaction_id, account_id, agent_id, token, atoms, instant)
+       values ($1, $2, $3, 'USDC', $4, now())`,
+      [waiting, agent.accountId, agent.agentId, atoms.toString()],
+    );
+    await pool.query(`insert into usage_open (agent_id, token, atoms, count) values ($1, 'USDC', $2, 1)`, [
+      agent.agentId,
+      atoms.toString(),
+    ]);
+    approvalId = newId('apr');
+    await pool.query(
+      `insert into approvals (id, account_id, agent_id, transaction_id, policy_id, threshold, required_approvals,
+                              approvers, expires_at)
+       values ($1, $2, $3, $4, $5, '0', 1, '{a@example.com}', now() + interval '1 hour')`,
+      [approvalId, agent.accountId, agent.agentId, waiting, newId('pol')],
+    );
+    expect(await migrate({ databaseUrl: urlOf(ownerUrl, name) })).toEqual(['0005_x402']);
+  });
+  afterAll(async () => {
+    await pool?.end();
+    await asSuperuser(`drop database if exists ${name} with (force)`);
+  });
+  const usage = () => readUsage(pool, { agentId: agent.agentId, windowsMs: [dayMs], now: new Date() });
+
+  it('counts in its limits what is reserved, together with what is paid out of sessions', async () => {
+    expect(await usage()).toMatchObject([{ token: 'USDC', atoms, count: 1 }]);
+    const session = await insertTestSession(pool, agent);
+    const { status } = await insertTestLedger(pool, session);
+    expect(status).toBe('pending');
+    expect(await usage()).toMatchObject([{ token: 'USDC', atoms: atoms + atoms / 100n, count: 2 }]);
+    expect(await findMismatches(pool)).toEqual([]);
+  });
+
+  it('shows and lets people answer what was asked, and frees what was reserved', async () => {
+    const [approval] = await listApprovals(pool, { accountId: agent.accountId, limit: 10, offset: 0 });
+    expect(renderApproval(approval!)).toMatchObject({ transaction_id: waiting, ledger_id: null, target_url: null });
+    const answer = { agentId: agent.agentId, approver: 'a@example.com', decision: 'approved' as const, note: null };
+    const result = await decideApprovals(
+      { pool, tellAnswer: async () => {} },
+      { answers: [{ ...answer, approvalId }], door: { via: 'bearer' } },
+    );
+    expect(result).toMatchObject({ approvals: [{ status: 'approved' }] });
+    expect(await createAwaitApproval({ pool, clock: databaseClock })(waiting)).toEqual({ outcome: 'go' });
+    expect(await createFail({ pool })(waiting, 'dropped', 'over')).toMatchObject({ status: 'failed' });
+    expect(await usage()).toMatchObject([{ count: 1 }]);
   });
 });
