@@ -88,7 +88,11 @@ describe('what a target asks for', () => {
       () => readOffers({ headers: { 'payment-required': ['e30=', 'e30='] }, body: none }),
       /more than once/,
     ],
-    ['wrong UTF-8', () => readOffers({ headers: {}, body: Buffer.from([0x7b, 0xff, 0x7d]) }), /not a JSON/],
+    [
+      'wrong UTF-8',
+      () => readOffers({ headers: {}, body: Buffer.from('{"x402Version":1,"accepts":[],"a":"\xff"}', 'latin1') }),
+      /not a JSON/,
+    ],
     [
       'deep nesting',
       () => readBody({ x402Version: 1, accepts: [offerOfVersion1({ extra: deep(1_000) })] }),
