@@ -1,6 +1,20 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Address, createTestClient, erc20Abi, type Hex, http, publicActions, type TransactionReceipt } from 'viem';
+import {
+  type Address,
+  createTestClient,
+  erc20Abi,
+  type Hex,
+  http,
+  parseAbiItem,
+  parseEther,
+  parseGwei,
+  publicActions,
+  type TransactionReceipt,
+  walletActions,
+} from 'viem';
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { anvil as anvilChain } from 'viem/chains';
+import { argsOf, readHeader, transferWithAuthorization } from '../../test/support/paid-api.ts';
 
 /** Blocks read in one request. */
 const blockBatch = 100;
@@ -8,6 +22,11 @@ const fastestBlockMs = 20;
 const knowsWithinMs = 10_000;
 const usualBaseFeeWei = 1_000_000n;
 const usualGas = 30_000_000n;
+/** Pause between two tries to have a header used. */
+const useMs = 200;
+/** More than a block ever costs here. */
+const dearGas = parseGwei('100');
+const authorizationUsed = parseAbiItem('event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)');
 /** Less than any transaction needs. */
 const tooLittleGas = 15_000n;
 
@@ -38,6 +57,10 @@ export interface CrashChain {
   /** Transactions of a wallet in blocks that no reorganisation reaches, in the order of their nonces. */
   sentBy(wallet: Address): Promise<Mined[]>;
   transactionCount(wallet: Address): Promise<number>;
+  /** Hands an x402 header to the token until no reorganisation can undo its use, or until it is over. */
+  useHeader(header: string, token: Address): Promise<void>;
+  /** Authorisations of a wallet used in blocks that no reorganisation reaches, and the time of the last of those. */
+  usedBy(wallet: Address, token: Address): Promise<{ used: Map<Hex, Hex>; chainTime: number }>;
   balances(wallet: Address, token: Address): Promise<{ wei: bigint; minorUnits: bigint }>;
   stop(): Promise<void>;
 }
@@ -48,7 +71,9 @@ export interface CrashChain {
  */
 export async function takeOverChain({ rpcUrl, depth }: { rpcUrl: string; depth: number }): Promise<CrashChain> {
   const transport = http(rpcUrl, { batch: { batchSize: 200 }, timeout: 30_000, retryCount: 0 });
-  const node = createTestClient({ mode: 'anvil', chain: anvilChain, transport, cacheTime: 0 }).extend(publicActions);
+  const node = createTestClient({ mode: 'anvil', chain: anvilChain, transport, cacheTime: 0 })
+    .extend(publicActions)
+    .extend(walletActions);
   const bySender = new Map<Address, { hash: Hex; nonce: number; to: Address; valueWei: bigint; data: Hex }[]>();
   let nextBlock = await node.getBlockNumber();
   let blockMs = fastestBlockMs;
@@ -105,6 +130,12 @@ export async function takeOverChain({ rpcUrl, depth }: { rpcUrl: string; depth: 
     }
   }
 
+  const usesOf = (authorizer: Address, token: Address, toBlock: bigint, nonce?: Hex) =>
+    node.getLogs({
+      ...{ address: token, event: authorizationUsed, fromBlock: 0n, toBlock },
+      args: { authorizer, ...(nonce && { nonce }) },
+    });
+
   return {
     setBlockTime(ms) {
       blockMs = ms;
@@ -139,6 +170,36 @@ export async function takeOverChain({ rpcUrl, depth }: { rpcUrl: string; depth: 
         .toSorted((a, b) => a.nonce - b.nonce);
     },
     transactionCount: (wallet) => node.getTransactionCount({ address: wallet }),
+    async useHeader(header, token) {
+      const { authorization } = readHeader(header);
+      // A wallet of its own: what becomes of one use is nothing to another.
+      const account = privateKeyToAccount(generatePrivateKey());
+      await insistOn(() => node.setBalance({ address: account.address, value: parseEther('10') }));
+      for (; ; await delay(useMs)) {
+        const latest = await insistOn(() => node.getBlock());
+        const settled = latest.number - BigInt(depth);
+        if (Number(latest.timestamp) > Number(authorization.validBefore)) return;
+        const events = await insistOn(() => usesOf(authorization.from, token, settled, authorization.nonce));
+        if (events.length > 0) return;
+        const nonce = await insistOn(() => node.getTransactionCount({ address: account.address }));
+        await node
+          .writeContract({
+            ...{ account, address: token, abi: transferWithAuthorization, functionName: 'transferWithAuthorization' },
+            ...{ args: argsOf(header), gas: 150_000n, nonce, maxFeePerGas: dearGas, maxPriorityFeePerGas: 1n },
+          })
+          // It waits in the pool already, or there is no room now.
+          .catch(() => {});
+      }
+    },
+    async usedBy(wallet, token) {
+      const settled = (await node.getBlockNumber()) - BigInt(depth);
+      const events = await insistOn(() => usesOf(wallet, token, settled));
+      const { timestamp } = await insistOn(() => node.getBlock({ blockNumber: settled }));
+      return {
+        used: new Map(events.map(({ args, transactionHash }) => [args.nonce!, transactionHash])),
+        chainTime: Number(timestamp),
+      };
+    },
     async balances(wallet, token) {
       const [wei, minorUnits] = await Promise.all([
         node.getBalance({ address: wallet }),

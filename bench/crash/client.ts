@@ -19,6 +19,7 @@ export interface CrashClient {
   get(path: string): Promise<Answer>;
   /** @throws TypeError, or a TimeoutError, when no answer comes: what was asked for may have been done */
   post(path: string, body: object, o?: { key?: string }): Promise<Answer>;
+  delete(path: string): Promise<Answer>;
   /** Asks again and again until there is an answer that is none of a service in trouble. */
   insist(ask: () => Promise<Answer>): Promise<Answer>;
 }
@@ -44,6 +45,7 @@ export function createCrashClient({ apiUrls, apiKey }: { apiUrls: readonly strin
   return {
     get: (path) => call('GET', path),
     post: (path, body, o) => call('POST', path, body, o?.key),
+    delete: (path) => call('DELETE', path),
     async insist(ask) {
       const deadline = Date.now() + insistForMs;
       for (;;) {

@@ -119,12 +119,12 @@ async function play({ seed, plans, inFlight, keepsGoing, replay }: Play): Promis
 }
 
 function addRound(sum: Entry, result: RoundResult): Entry {
-  const { round, problems, stored, kills } = result;
+  const { round, problems, stored, x402, kills } = result;
   const count = (names: readonly string[]) => names.reduce((counts, name) => addCounts(counts, { [name]: 1 }), {});
   return {
     ...sum,
     rounds: sum.rounds + 1,
-    payments: sum.payments + stored.length,
+    payments: sum.payments + stored.length + x402.length,
     faults: sum.faults + (problems.length > 0 ? 1 : 0),
     kills: addCounts(sum.kills, count(kills.map(({ part }) => killKind(part)))),
     strikes: addCounts(
@@ -135,16 +135,20 @@ function addRound(sum: Entry, result: RoundResult): Entry {
   };
 }
 
-function printRound({ round, problems, stored, ms }: RoundResult, { replay }: { replay: string }): void {
+function printRound({ round, problems, stored, x402, ms }: RoundResult, { replay }: { replay: string }): void {
   const { number, plan } = round;
   const count = (status: string) => stored.filter((row) => row.status === status).length;
   const faults = plan.faults.map((fault) => `${describeFault(fault)} @${fault.atMs}`).join(', ');
   const codes = stored
     .flatMap(({ failure_code }) => failure_code ?? [])
     .reduce((sum, code) => addCounts(sum, { [code]: 1 }), {});
+  const kinds = x402
+    .map(({ settlement, failure_code }) => settlement ?? failure_code ?? 'open')
+    .reduce((sum, kind) => addCounts(sum, { [kind]: 1 }), {});
   const load = [
     `${count('confirmed')} of ${plan.payments.length} confirmed`,
     ...(listCounts(codes) ? [listCounts(codes)] : []),
+    `x402: ${listCounts(kinds)}`,
   ].join(', ');
   print(
     `${problems.length > 0 ? '✗' : '✓'} round ${number}, seed ${plan.seed}: ${load}; ${faults}; ${(ms / 1000).toFixed(1)} s`,

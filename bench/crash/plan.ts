@@ -1,6 +1,7 @@
 import { type Address, getAddress, toHex } from 'viem';
 import type { PartName } from '../../test/support/own-stack.ts';
 import { createRandom, type Random } from './random.ts';
+import { planX402, type X402Plan } from './x402-plan.ts';
 
 /** When faults stop. Payments are asked for until half a second before. */
 export const strikesMs = 3_000;
@@ -63,7 +64,7 @@ export type FaultAct =
   | { readonly kind: 'full'; readonly forMs: number }
   /** Blocks cost more than what was offered: it is dropped. */
   | { readonly kind: 'fees'; readonly baseFeeGwei: number; readonly forMs: number }
-  /** An operator terminates the workflow of a payment: of those accepted so far the one at this place, modulo. */
+  /** An operator terminates the workflow of a payment or session: of those there are so far the one at this place, modulo. */
   | { readonly kind: 'terminate'; readonly pick: number };
 
 export type RpcTrouble =
@@ -83,6 +84,7 @@ export interface RoundPlan {
   readonly payments: readonly PlannedPayment[];
   readonly changes: readonly PlannedChange[];
   readonly faults: readonly PlannedFault[];
+  readonly x402: X402Plan;
 }
 
 const killable: readonly (readonly [PartName, number])[] = [
@@ -129,6 +131,7 @@ export function planRound(seed: number, { only = [] }: { only?: readonly string[
     agents,
     payments: payments.toSorted((a, b) => a.atMs - b.atMs),
     faults: faults.toSorted((a, b) => a.atMs - b.atMs),
+    x402: planX402(seed, { withinMs: strikesMs - 500 }),
   };
 }
 

@@ -2,11 +2,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { CrashAgent } from './agents.ts';
 import { checkBooks } from './check-books.ts';
 import { checkRound } from './check-round.ts';
-import { type Asked, ask, change, planAsked } from './load.ts';
+import { checkX402 } from './check-x402.ts';
+import { type Asked, acceptedIds, ask, change, planAsked } from './load.ts';
 import { maxReorgDepth, type RoundPlan, strikesMs } from './plan.ts';
 import { readStored, type StoredPayment } from './stored.ts';
 import { type Kill, strike } from './strike.ts';
 import type { CrashWorld } from './world.ts';
+import { type AskedX402, askX402, type Buyer, deleteSession, planAskedX402, x402Ids } from './x402-load.ts';
+import { countOpen, readSession, type StoredX402 } from './x402-outcome.ts';
 
 /**
  * A payment that is pending for longer after the last fault of its round is a fault itself. Recovery takes half a minute
@@ -19,6 +22,7 @@ export interface Round {
   readonly number: number;
   readonly plan: RoundPlan;
   readonly agents: readonly CrashAgent[];
+  readonly buyer: Buyer;
 }
 
 /** How a round went. */
@@ -27,6 +31,7 @@ export interface RoundResult {
   /** What must not be, a sentence each. */
   readonly problems: readonly string[];
   readonly stored: readonly StoredPayment[];
+  readonly x402: readonly StoredX402[];
   readonly kills: readonly Kill[];
   /** Transactions of each agent's wallet, by the agent's id. */
   readonly counts: ReadonlyMap<string, number>;
@@ -37,6 +42,7 @@ export interface RoundResult {
 interface Struck {
   readonly round: Round;
   readonly asked: readonly Asked[];
+  readonly askedX402: readonly AskedX402[];
   /** Fulfilled once every client has its answer, with what was wrong with answers. */
   readonly answered: Promise<readonly string[]>;
   readonly kills: readonly Kill[];
@@ -45,32 +51,38 @@ interface Struck {
 
 /** Load and faults of a round; resolves when the last fault is over. */
 export async function strikeRound(world: CrashWorld, round: Round): Promise<Struck> {
-  const { plan, agents } = round;
+  const { plan, agents, buyer } = round;
   const asked = planAsked(plan, agents);
+  const askedX402 = planAskedX402(plan.x402, buyer);
   const from = Date.now();
   world.chain.setBlockTime(plan.blockMs);
   const label = `change ${agents[0]!.id}`;
   const answered = Promise.all([
     ask(world, { asked, from }),
     change(world, { changes: plan.changes, asked, from, label }),
+    askX402(world, { buyer, plan: plan.x402, asked: askedX402, from }),
   ]).then(([, wrong]) => wrong);
   answered.catch(() => {});
-  const [kills] = await Promise.all([strike(world, { faults: plan.faults, asked, from }), delay(strikesMs)]);
-  return { round, asked, answered, kills, from };
+  const ids = () => [...acceptedIds(asked), ...x402Ids(buyer, askedX402)];
+  const [kills] = await Promise.all([strike(world, { faults: plan.faults, ids, from }), delay(strikesMs)]);
+  return { round, asked, askedX402, answered, kills, from };
 }
 
 /** Waits until nothing of the round is pending, and holds what the service says against the chain. */
 export async function finishRound(world: CrashWorld, struck: Struck): Promise<RoundResult> {
-  const { round, asked, answered, kills, from } = struck;
-  const { agents } = round;
+  const { round, asked, askedX402, answered, kills, from } = struck;
+  const { agents, buyer } = round;
   const problems: string[] = [];
   let stored: StoredPayment[] = [];
+  let x402: readonly StoredX402[] = [];
   let counts: ReadonlyMap<string, number> = new Map();
   let ms = 0;
   try {
     problems.push(...(await answered.catch((error: Error) => [`A client had no answer: ${error.message}`])));
-    const isSettled = await untilSettled(world, agents);
+    const isPaid = await untilSettled(world, agents);
     ms = Date.now() - from;
+    const isSettled = (await untilOver(world, buyer)) && isPaid;
+    await deleteSession(world, buyer);
     if (!isSettled) problems.push(`Payments are pending ${settleWithinMs / 1000} s after the last fault.`);
     // By then every block that a payment of the round may stand in is below the reach of a reorganisation.
     await world.chain.pass(maxReorgDepth + 1);
@@ -78,12 +90,15 @@ export async function finishRound(world: CrashWorld, struck: Struck): Promise<Ro
     const seen = await readChain(world, agents);
     counts = seen.counts;
     problems.push(...checkRound({ agents, asked, stored, ...seen }));
-    const agentIds = agents.map(({ id }) => id);
+    const session = await insistOn(() => readSession(world.pool, buyer));
+    x402 = session.stored;
+    problems.push(...checkX402({ buyer, asked: askedX402, ...session, ...(await readBuyer(world, buyer)) }));
+    const agentIds = [...agents, buyer.agent].map(({ id }) => id);
     if (isSettled) problems.push(...(await insistOn(() => checkBooks(world.pool, { agentIds }))));
   } catch (error) {
     problems.push(`The round could not be checked: ${error instanceof Error ? error.stack : String(error)}`);
   }
-  return { round, problems, stored, kills, counts, ms };
+  return { round, problems, stored, x402, kills, counts, ms };
 }
 
 async function untilSettled({ pool }: CrashWorld, agents: readonly CrashAgent[]): Promise<boolean> {
@@ -99,6 +114,13 @@ async function untilSettled({ pool }: CrashWorld, agents: readonly CrashAgent[])
     if (rows[0]!.count === 0) return true;
     await delay(lookMs);
   }
+  return false;
+}
+
+/** What is not used expires, some time after the last fault. */
+async function untilOver({ pool }: CrashWorld, buyer: Buyer): Promise<boolean> {
+  for (const deadline = Date.now() + settleWithinMs; Date.now() < deadline; await delay(lookMs))
+    if ((await insistOn(() => countOpen(pool, buyer))) === 0) return true;
   return false;
 }
 
@@ -123,5 +145,13 @@ async function readChain({ chain, usdcAddress }: CrashWorld, agents: readonly Cr
     counts: await of(({ address }) => chain.transactionCount(address)),
     after: await of(({ address }) => chain.balances(address, usdcAddress)),
     usdcAddress,
+  };
+}
+
+async function readBuyer({ chain, usdcAddress }: CrashWorld, { agent: { address } }: Buyer) {
+  return {
+    ...(await chain.usedBy(address, usdcAddress)),
+    afterMinor: (await chain.balances(address, usdcAddress)).minorUnits,
+    count: await chain.transactionCount(address),
   };
 }

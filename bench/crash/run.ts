@@ -5,6 +5,8 @@ import { type CrashAgent, prepareAgents } from './agents.ts';
 import type { RoundPlan } from './plan.ts';
 import { finishRound, type RoundResult, strikeRound } from './run-round.ts';
 import type { CrashWorld } from './world.ts';
+import { prepareBuyers } from './x402-buyers.ts';
+import type { Buyer } from './x402-load.ts';
 
 /** Rounds whose agents are made at once, in a pause between faults. */
 const roundsPrepared = 10;
@@ -44,7 +46,7 @@ export async function runRounds(
   const open = new Set<Promise<void>>();
   const done: RoundResult[] = [];
   let goesOn = true;
-  let prepared: CrashAgent[][] = [];
+  let [prepared, buyers]: [CrashAgent[][], Buyer[]] = [[], []];
   const finish = async (struck: Awaited<ReturnType<typeof strikeRound>>) => {
     const result = await finishRound(world, struck);
     done.push(result);
@@ -56,12 +58,14 @@ export async function runRounds(
       await untilUp(world);
       const next = plans.slice(index, index + roundsPrepared);
       prepared = await prepareAgents(world, { plans: next, label: `${label}-${index}` });
+      buyers = await prepareBuyers(world, { plans: next, label: `${label}-${index}` });
     }
     await untilUp(world);
     const struck = await strikeRound(world, {
       number: index + 1,
       plan,
       agents: prepared[index % roundsPrepared]!,
+      buyer: buyers[index % roundsPrepared]!,
     });
     const finished = finish(struck).finally(() => open.delete(finished));
     open.add(finished);

@@ -3,7 +3,6 @@ import { parseGwei } from 'viem';
 import { isAlive } from '../../dev/signals.ts';
 import type { PartName } from '../../test/support/own-stack.ts';
 import type { RpcFaults } from '../../test/support/rpc-proxy.ts';
-import { type Asked, acceptedIds } from './load.ts';
 import type { PlannedFault, RpcTrouble } from './plan.ts';
 import { createRandom } from './random.ts';
 import type { CrashWorld } from './world.ts';
@@ -16,11 +15,12 @@ export interface Kill {
 
 /**
  * Has every fault of a round strike at its instant, and heals what does not heal by itself.
+ * @param ids of the workflows that there are by now
  * @returns the processes that were killed; one that was down already cannot be
  */
 export async function strike(
   world: CrashWorld,
-  { faults, asked, from }: { faults: readonly PlannedFault[]; asked: readonly Asked[]; from: number },
+  { faults, ids, from }: { faults: readonly PlannedFault[]; ids: () => readonly string[]; from: number },
 ): Promise<Kill[]> {
   const kills: Kill[] = [];
   await Promise.all(
@@ -47,7 +47,7 @@ export async function strike(
           await delay(fault.forMs);
           return world.chain.setBaseFee();
         case 'terminate':
-          return terminate(world, { asked, pick: fault.pick });
+          return terminate(world, { ids: ids(), pick: fault.pick });
         case 'rpc': {
           const proxies = fault.endpoints.map((index) => world.proxies[index]!);
           for (const proxy of proxies) proxy.set(faultsOf(fault.trouble));
@@ -72,9 +72,8 @@ function signal({ stack }: CrashWorld, part: PartName, name: NodeJS.Signals): bo
 /** As an operator does at the console. A workflow that has ended, or a Temporal that is away, refuses; so be it. */
 async function terminate(
   { temporal }: CrashWorld,
-  { asked, pick }: { asked: readonly Asked[]; pick: number },
+  { ids, pick }: { ids: readonly string[]; pick: number },
 ): Promise<void> {
-  const ids = acceptedIds(asked);
   if (ids.length === 0) return;
   const handle = temporal.workflow.getHandle(ids[pick % ids.length]!);
   await temporal.withDeadline(Date.now() + 2_000, () => handle.terminate('by an operator')).catch(() => {});

@@ -3,9 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import type { Address } from 'viem';
+import { LOCAL_CHAIN } from '../../dev/anvil.ts';
 import { createPool, type Pool } from '../../shared/db/pool.ts';
 import { type OwnStack, startOwnStack } from '../../test/support/own-stack.ts';
+import { startPaidApi } from '../../test/support/paid-api.ts';
 import { type RpcProxy, startRpcProxy } from '../../test/support/rpc-proxy.ts';
+import type { TestTarget } from '../../test/support/target.ts';
 import { makeWorkflowBundle } from '../../worker/bundle.ts';
 import { type CrashChain, takeOverChain } from './chain.ts';
 import { type CrashClient, createCrashClient } from './client.ts';
@@ -23,6 +26,8 @@ export interface CrashWorld {
   readonly pool: Pool;
   readonly temporal: Client;
   readonly usdcAddress: Address;
+  /** A web API that wants to be paid. */
+  readonly target: TestTarget;
   stop(o?: { keepFiles?: boolean }): Promise<void>;
 }
 
@@ -47,6 +52,7 @@ export async function startCrashWorld(): Promise<CrashWorld> {
     },
   });
   const chain = await takeOverChain({ rpcUrl: stack.rpcUrl, depth: maxReorgDepth });
+  const target = await startPaidApi({ chain: LOCAL_CHAIN, asset: stack.usdcAddress });
   const pool = createPool({ url: stack.databaseUrl, max: 4, application: 'crash' });
   const connection = Connection.lazy({ address: stack.temporalAddress });
   return {
@@ -57,12 +63,13 @@ export async function startCrashWorld(): Promise<CrashWorld> {
     pool,
     temporal: new Client({ connection }),
     usdcAddress: stack.usdcAddress,
+    target,
     async stop(o = {}) {
       await chain.stop();
       await connection.close();
       await pool.end();
       await stack.stop(o);
-      await Promise.all(proxies.map((proxy) => proxy.stop()));
+      await Promise.all([target, ...proxies].map((each) => each.stop()));
       rmSync(dir, { recursive: true, force: true });
     },
   };
