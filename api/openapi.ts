@@ -98,6 +98,16 @@ const exampleFacts: Partial<Record<ErrorCode, { param?: string; details?: Record
   invalid_token: { param: 'token' },
   invalid_address: { param: 'to_address' },
   invalid_amount: { param: 'amount' },
+  payment_not_required: { details: { status: 200 } },
+  no_acceptable_offer: {
+    details: {
+      offers: [
+        { index: 0, reason: 'network "eip155:137" is not eip155:31337' },
+        { index: 1, reason: 'maxTimeoutSeconds 31536000 is more than a day' },
+      ],
+    },
+  },
+  target_unreachable: { details: { reason: 'dns_error' } },
   approval_timeout: { details: { ...question, status: 'expired', decisions: [], decided_at: null } },
   approval_already_decided: {
     details: {

@@ -39,7 +39,14 @@ describe('a url that may be paid', () => {
     ['https://api.example.com/\u0000', /control characters/],
     ['https://evil.example\\@api.example.com/', /backslashes/],
     ['https://api.example.com:99999/', /absolute URL/],
+    ['https://api.example.com/\ud800', /well-formed/],
+    [`https://api.example.com/${'a'.repeat(2_025)}`, /at most 2048 characters/],
   ])('is not %j', (text, message) => expect(fault(text)).toMatch(message));
+
+  it('has as many characters as it may, whatever they take', () => {
+    const longest = `https://api.example.com/${'\u{1f600}'.repeat(2_024)}`;
+    expect([[...longest].length, fault(longest)]).toEqual([2_048, undefined]);
+  });
 
   it('is written in one way', () => {
     const read = (text: string) => readTargetUrl(text, strict);
