@@ -49,7 +49,7 @@ export async function payX402(
   const stored = await storePayment(pool, {
     id: payment.id,
     once,
-    store: (db, attempt) => takeX402Payment(db, payment, attempt),
+    store: (db) => takeX402Payment(db, payment),
     find: () => getX402Payment(pool, { id: payment.id }),
   });
   if (stored.status !== 'pending' || (await temporal.payX402(stored, { log })) === 'undecided') return stored;

@@ -18,7 +18,7 @@ const primaryKeys = ['transactions_pkey', 'x402_payments_pkey'];
 /**
  * Stores a payment under the id that it was given, and with it the request's key. A connection that breaks meanwhile
  * leaves it open whether both are there: the same again finds out, and either way they exist once.
- * @param store in the database transaction that has claimed the key; `isRepeat`: an earlier one may have been kept
+ * @param store in the database transaction that has claimed the key; inserts the row before it looks at anything
  * @param find the payment, if an earlier try was kept
  */
 export async function storePayment<Row>(
@@ -31,19 +31,18 @@ export async function storePayment<Row>(
   }: {
     id: string;
     once: Once;
-    store: (db: Queryable, attempt: { isRepeat: boolean }) => Promise<Row>;
+    store: (db: Queryable) => Promise<Row>;
     find: () => Promise<Row | undefined>;
   },
 ): Promise<Row> {
   for (let attempt = 1; ; attempt += 1) {
-    const isRepeat = attempt > 1;
     try {
       return await inTransaction(pool, async (db) => {
         await once.claim(db, { resourceId: id, isKept: true });
-        return store(db, { isRepeat });
+        return store(db);
       });
     } catch (error) {
-      if (isRepeat && (error instanceof KeyInUse || primaryKeys.includes(violatedConstraint(error) ?? ''))) {
+      if (attempt > 1 && (error instanceof KeyInUse || primaryKeys.includes(violatedConstraint(error) ?? ''))) {
         const own = await find();
         if (own) return own;
       }

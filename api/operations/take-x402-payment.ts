@@ -6,7 +6,6 @@ import type { Queryable } from '../../shared/db/pool.ts';
 import {
   failX402Payment,
   findX402Payment,
-  getX402Payment,
   insertX402Payment,
   markX402Awaiting,
   type NewX402Payment,
@@ -29,24 +28,18 @@ import { sessionOver } from './x402-payment-answer.ts';
 /**
  * Judges a payment and takes it out of its session: row, decision, budget, limits, holds and questions, all in the
  * caller's database transaction. What the policies deny is stored as failed, and takes nothing.
- * @param isRepeat whether an earlier try may have been kept; that one stands then
  * @throws PurserError 400 `agent_inactive`, `session_expired`, `budget_exceeded`: let it pass, so that nothing is stored
  */
-export async function takeX402Payment(
-  db: Queryable,
-  payment: NewX402Payment,
-  { isRepeat }: { isRepeat: boolean },
-): Promise<X402PaymentRow> {
+export async function takeX402Payment(db: Queryable, payment: NewX402Payment): Promise<X402PaymentRow> {
   const { id, accountId, agentId, sessionId } = payment;
   const agent = await lockAgent(db, { id: agentId });
   const session = await lockSession(db, { id: sessionId });
   if (!session) throw new Error(`Session ${sessionId} has gone.`);
-  const kept = isRepeat ? await getX402Payment(db, { id }) : undefined;
-  if (kept) return kept;
+  // First of all: what an earlier try has kept is known by its id, whatever has become of agent and session since.
+  const row = await insertX402Payment(db, payment);
   if (agent?.status !== 'active') throw inactiveAgent(agentId);
   if (session.status !== 'active') throw sessionOver(session);
   const now = await databaseClock(db);
-  const row = await insertX402Payment(db, payment);
   const evaluation = await judgeStored(db, row, now);
   const { decision } = evaluation;
   await storeX402Decision(db, { id, decisionId: newId('dec'), decision });

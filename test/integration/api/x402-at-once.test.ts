@@ -73,9 +73,10 @@ describe('200 payments at once, at three processes of the api', () => {
     const { id: agentId } = await createAgent(account);
     const limit = { agent_id: agentId, type: 'spending_limit', rules: { daily_limit: '0.319999' } };
     await account.call('POST', '/api/v1/policies', limit);
-    const sessions = await Promise.all([1, 2].map(() => openSession(api, { account, agentId })));
+    // Several, so that it is not their own locks that keep the limit.
+    const sessions = await Promise.all(Array.from({ length: 10 }, () => openSession(api, { account, agentId })));
     const answers = await Promise.all(
-      Array.from({ length: 60 }, (_, i) => posts[i % 3]!(payPath(sessions[i % 2]!.id), target(10_000), {})),
+      Array.from({ length: 60 }, (_, i) => posts[i % 3]!(payPath(sessions[i % 10]!.id), target(10_000), {})),
     );
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(31);
     for (const { status, body } of answers) if (status !== 200) expect(body.code).toBe('policy_violation');
