@@ -114,7 +114,10 @@ function extraFault(
   return undefined;
 }
 
-/** An offer for something that is sold elsewhere may be copied from there. */
+/**
+ * An offer for something that is sold elsewhere may be copied from there. A server behind one that speaks TLS for it takes
+ * its own scheme for http: that is the same place.
+ */
 function resourceFault(
   offer: Offer,
   { required, targetUrl }: { required: PaymentRequired; targetUrl: string },
@@ -123,8 +126,9 @@ function resourceFault(
   if (!isGiven(written)) return undefined;
   const resource = typeof written === 'string' ? URL.parse(written, targetUrl) : null;
   if (!resource) return 'the url of the resource cannot be read';
-  const { origin } = new URL(targetUrl);
-  return resource.origin === origin ? undefined : `the resource is at ${quoted(resource.origin)}, not at ${origin}`;
+  const target = new URL(targetUrl);
+  const isSame = resource.host === target.host && (resource.protocol === 'http:' || resource.protocol === 'https:');
+  return isSame ? undefined : `the resource is at ${quoted(resource.origin)}, not at ${target.origin}`;
 }
 
 function sizeFault(offer: Offer, { required }: { required: PaymentRequired }): string | undefined {
