@@ -1,31 +1,8 @@
 // `node test/replay/record.ts`: records histories against a running `npm start`, for replay.test.ts to hold new code to.
 // Run it for a flow that is new; a history that is there already stays, for it is what running payments look like.
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { Client, Connection } from '@temporalio/client';
-import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
-import { createTestClient as createNodeClient, http } from 'viem';
-import { anvil } from 'viem/chains';
 import { accountKeyWorkflowId, approvalMailWorkflowId } from '../../shared/temporal.ts';
-import { createTestClient, eventually } from '../support/client.ts';
-
-const dev = JSON.parse(readFileSync(join(process.env.PURSER_HOME ?? '.purser', 'dev.json'), 'utf8')) as Record<
-  'base_url' | 'api_key' | 'account_id' | 'temporal_address' | 'chain' | 'token_url' | 'rpc_url' | 'usdc_address',
-  string
->;
-const client = createTestClient({ baseUrl: dev.base_url, apiKey: dev.api_key });
-const connection = await Connection.connect({ address: dev.temporal_address });
-const temporal = new Client({ connection });
-
-async function save(name: string, workflowId: string): Promise<void> {
-  const file = new URL(`./${name}.json`, import.meta.url);
-  if (existsSync(file)) return console.log(`${name}: kept`);
-  const history = JSON.parse(historyToJSON(await temporal.workflow.getHandle(workflowId).fetchHistory()));
-  // Which machine recorded it is nobody's business, and no part of what is replayed.
-  const text = JSON.stringify(history, (key, value) => (key === 'identity' ? 'worker' : value), 1);
-  writeFileSync(file, `${text}\n`);
-  console.log(`${name}: recorded from ${workflowId}`);
-}
+import { eventually } from '../support/client.ts';
+import { approver, client, connection, dev, node, postAsApprover, save, temporal } from './recorder.ts';
 
 async function send(amount: string, agentId: string): Promise<string> {
   const { body } = await client.post('/transactions', {
@@ -50,8 +27,6 @@ async function ended(id: string): Promise<void> {
   await temporal.workflow.getHandle(id).result();
 }
 
-const approver = 'treasurer@example.com';
-
 /** A payment that a person answers once the mail has gone out. @returns its id and that of the question */
 async function answer(verb: 'approve' | 'reject', agentId: string): Promise<{ id: string; approvalId: string }> {
   const id = await send('1', agentId);
@@ -60,14 +35,7 @@ async function answer(verb: 'approve' | 'reject', agentId: string): Promise<{ id
     ({ body }) => body.data[0]?.transaction_id === id && body.data[0].notices[0].status === 'sent',
     { timeoutMs: 30_000 },
   );
-  const post = async (url: string, body: object, headers: Record<string, string> = {}) => {
-    const init = { method: 'POST', headers: { 'Content-Type': 'application/json', ...headers } };
-    const response = await fetch(url, { ...init, body: JSON.stringify(body) });
-    if (!response.ok) throw new Error(`${url}: ${await response.text()}`);
-    return (await response.json()) as { access_token: string };
-  };
-  const { access_token } = await post(dev.token_url, { email: approver });
-  await post(`${dev.base_url}/api/v1/transactions/${id}/${verb}`, {}, { Authorization: `Bearer ${access_token}` });
+  await postAsApprover(`/transactions/${id}/${verb}`);
   await ended(id);
   return { id, approvalId: told.body.data[0].id };
 }
@@ -96,7 +64,6 @@ await save('approval-mail', approvalMailWorkflowId(approvalId));
 await save('transaction-rejected', (await answer('reject', approved)).id);
 
 // What no block takes: the chain is told to mine nothing meanwhile.
-const node = createNodeClient({ mode: 'anvil', chain: anvil, transport: http(dev.rpc_url) });
 async function stuck(work: (id: string) => Promise<void>): Promise<string> {
   const { body } = await client.post('/agents', { agent_name: `stuck ${Date.now()}`, chain: dev.chain });
   await node.setAutomine(false);

@@ -52,5 +52,5 @@ export function insertTestLedger(
     ...{ targetUrl: 'https://api.example.com/v1/weather', method: 'GET', x402Version, offer, windowSeconds },
     ...{ domainName: 'USD Coin', domainVersion: '2' },
   };
-  return inTransaction(pool, (db) => takeX402Payment(db, payment, { isRepeat: false }));
+  return inTransaction(pool, (db) => takeX402Payment(db, payment));
 }
