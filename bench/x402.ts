@@ -26,7 +26,7 @@ export const x402Names = {
   official: 'floor, official client, local key: 402 → header',
   officialProbe: 'floor, official client, local key: probe → header',
 } as const;
-export const x402Runs = {
+const x402Runs = {
   oneSession: 'x402 payments, 1 session, 2 workers',
   manySessions: `x402 payments, ${width} agents, 2 workers`,
 } as const;

@@ -11,12 +11,16 @@ describe('the plan of a round', () => {
   });
 
   it('holds its bounds', () => {
-    for (const { agents, payments, faults, changes } of seeds.map((seed) => planRound(seed))) {
+    for (const { agents, payments, faults, changes, x402 } of seeds.map((seed) => planRound(seed))) {
       expect([2, 3, 4]).toContain(agents.length);
       expect(payments.length).toBeGreaterThanOrEqual(5);
       expect(payments.length).toBeLessThanOrEqual(15);
       expect([1, 2, 3, 4]).toContain(faults.length);
-      for (const { atMs } of [...payments, ...faults, ...changes]) expect(atMs).toBeLessThanOrEqual(strikesMs);
+      for (const { atMs } of [...payments, ...faults, ...changes, ...x402.payments])
+        expect(atMs).toBeLessThanOrEqual(strikesMs);
+      const asked = x402.payments.reduce((sum, { amountMinor }) => sum + amountMinor, 0);
+      expect(x402.budgetMinor).toBeGreaterThanOrEqual(asked / 2);
+      expect(x402.budgetMinor).toBeLessThanOrEqual(asked);
       for (const { agent, to } of payments) {
         expect(agent).toBeLessThan(agents.length);
         if (typeof to === 'number') expect(to).not.toBe(agent);
