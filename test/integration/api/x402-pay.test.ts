@@ -242,6 +242,27 @@ describe('paying out of an x402 session', () => {
     expect((await pay(paused.id, { target_url })).status).toBe(200);
   });
 
+  it('is refused where that happens while the target is asked', async () => {
+    const changes: Record<string, (id: string) => Promise<unknown>> = {
+      '/deleted': (id) => account.call('DELETE', `/api/v1/x402/sessions/${id}`),
+      '/expired': (id) => expire(api, { id }),
+      '/inactive': () => account.call('PUT', `/api/v1/agents/${agent.id}/status`, { status: 'inactive' }),
+    };
+    let sessionId = '';
+    const target = await startTarget((request, response) => {
+      void changes[request.url!]!(sessionId).then(() => response.writeHead(402, paymentRequired([offer()])).end());
+    });
+    for (const [path, code] of [
+      ['/deleted', 'session_expired'],
+      ['/expired', 'session_expired'],
+      ['/inactive', 'agent_inactive'],
+    ] as const) {
+      sessionId = (await open()).id;
+      await expectRefused(sessionId, { target_url: target.url + path }, [code]);
+    }
+    await target.stop();
+  });
+
   it('is judged by the policies with what was transferred; a denial is kept and takes nothing', async () => {
     const session = await open();
     const policyId = await policy('spending_limit', { daily_limit: '0.3' });
