@@ -263,6 +263,15 @@ describe('what x402 is like', () => {
     expect(await budget()).toEqual(['0', '1']);
   });
 
+  it('(10) what is echoed fits into a header that servers take, or is not paid', async () => {
+    const payment = await paid('/wordy');
+    expect(payment.payment_signature.length).toBeGreaterThan(10_000);
+    expect((await retry('/wordy', payment)).status).toBe(200);
+    await reach(payment.ledger_id, 'settled');
+    expect(await pay('/wordier')).toMatchObject({ status: 400, body: { code: 'no_acceptable_offer' } });
+    expect(await budget()).toEqual(['0.01', '0.99']);
+  });
+
   it('(12) the cheapest offer is taken, not the first; max_amount is a limit', async () => {
     const payment = await paid('/choice');
     expect(payment.amount).toBe('0.01');

@@ -16,6 +16,9 @@ const network = 'eip155:31337';
 /** The facilitator's network calls time out after this; the local chain mines at once. */
 const confirmationTimeoutMs = 10_000;
 
+/** Letters of a description whose echo, with a signature and in base64, fits into a header of any server, or may not. */
+const wordy = { some: 7_500, tooMany: 8_500 } as const;
+
 /** A web API that is paid by x402, made of the official packages alone, with the official facilitator on a local chain. */
 export interface Merchant extends TestTarget {
   /** Who is paid. */
@@ -61,6 +64,8 @@ export async function startMerchant({ rpcUrl, token }: { rpcUrl: string; token: 
         accepts: offer('0', { price: () => ({ amount: moody, asset: token, extra }), maxTimeoutSeconds: 120 }),
       },
       'GET /choice': { accepts: [offer('30000'), offer('20000'), offer('10000'), offer('40000')] },
+      'GET /wordy': { accepts: offer('10000'), description: 'w'.repeat(wordy.some) },
+      'GET /wordier': { accepts: offer('10000'), description: 'w'.repeat(wordy.tooMany) },
       'GET /long': { accepts: offer('10000', { maxTimeoutSeconds: 3_600 }) },
     }),
   );
