@@ -48,9 +48,12 @@ export async function takeX402Payment(db: Queryable, payment: NewX402Payment): P
   else {
     await charge(db, { row, session });
     await reservePayment(db, row, now);
-    await askPeople(db, row, { decision, now });
-    if (decision.approvals.length > 0) await markX402Awaiting(db, { id, isAwaiting: true });
     await hold(db, row);
+  }
+  if (decision.outcome === 'allow') return { ...row, decision };
+  if (decision.outcome === 'require_approval') {
+    await askPeople(db, row, { decision, now });
+    await markX402Awaiting(db, { id, isAwaiting: true });
   }
   return (await findX402Payment(db, { id, accountId }))!;
 }
@@ -58,10 +61,12 @@ export async function takeX402Payment(db: Queryable, payment: NewX402Payment): P
 /** Takes amount and fee out of the budget, and says when nothing is left of it. */
 async function charge(db: Queryable, { row, session }: { row: X402PaymentRow; session: SessionRow }): Promise<void> {
   const minor = BigInt(row.amount_minor) + BigInt(row.fee_minor);
-  const isCharged = await spendBudget(db, { id: session.id, minor });
-  const after = (await getSession(db, { id: session.id }))!;
-  if (!isCharged) throw after.status === 'active' ? budgetExceeded(after, { row, minor }) : sessionOver(after);
-  if (after.spent_minor === after.budget_minor) await noteSession(db, { id: after.id, type: 'x402.session.exhausted' });
+  if (!(await spendBudget(db, { id: session.id, minor }))) {
+    const now = (await getSession(db, { id: session.id }))!;
+    throw now.status === 'active' ? budgetExceeded(now, { row, minor }) : sessionOver(now);
+  }
+  if (BigInt(session.spent_minor) + minor === BigInt(session.budget_minor))
+    await noteSession(db, { id: session.id, type: 'x402.session.exhausted' });
 }
 
 /** What the session held for the payment, the payment holds itself from now on. */
