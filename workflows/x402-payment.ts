@@ -72,7 +72,7 @@ async function watch(ledgerId: string, progress: X402Progress): Promise<EndStatu
     const known = await settleX402(ledgerId);
     if (known.state === 'ended') return known.status;
     if (known.state === 'again') return 'again';
-    if (workflowInfo().historyLength > longestHistory) await startAnew(ledgerId);
+    if (workflowInfo().historyLength > longestHistory) await startAnew(ledgerId, progress);
     lookAt ??= Date.now() + known.leftMs;
     // News does not put the look off: whoever sends hints for ever cannot keep the chain from being asked.
     if (lookAt > Date.now()) await condition(() => progress.chainHint || progress.lookHint, lookAt - Date.now());
@@ -87,7 +87,9 @@ async function watch(ledgerId: string, progress: X402Progress): Promise<EndStatu
 }
 
 /** The same payment with an empty history: the database knows where it stands. */
-async function startAnew(ledgerId: string): Promise<never> {
+async function startAnew(ledgerId: string, progress: X402Progress): Promise<never> {
+  // Whoever still waits for an answer reads the row as it stands.
+  progress.answer ??= { outcome: 'awaiting' };
   await condition(allHandlersFinished);
   return continueAsNew<typeof x402Payment>({ ledgerId });
 }

@@ -8,8 +8,8 @@ export interface AuthorizationStamp {
 
 /** Clocks of payer and chain may differ by so much before an authorisation looks as if it were from the future. */
 const backdatedSeconds = 600;
-export const longestWindowSeconds = 300;
-export const shortestWindowSeconds = 30;
+const longestWindowSeconds = 300;
+const shortestWindowSeconds = 30;
 
 /** How long an authorisation is good for which the target allows so much. @param maxTimeoutSeconds more than zero */
 export function windowOf(maxTimeoutSeconds: number): number {

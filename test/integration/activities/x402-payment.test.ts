@@ -84,6 +84,7 @@ const addPolicy = (agent: TestAgent, type: string, rules: object) =>
 const asking = { threshold: '0', approvers: ['a@example.com'], timeout_seconds: 60, required_approvals: 1 };
 const deactivate = ({ agent }: Made) =>
   updateAgentStatus(pool, { id: agent.agentId, accountId: agent.accountId, status: 'inactive' });
+const refuse = ({ row }: Made) => fail(row.id, 'signing_failed', 'no');
 const remove = ({ session: { id } }: Made) =>
   inTransaction(pool, async (db) => releaseSession(db, { session: (await getSession(db, { id }))!, by: 'deletion' }));
 
@@ -147,7 +148,7 @@ describe('stamping', () => {
     const { validAfter, validBefore, nonce } = allotment.payload.authorization;
     const receipt = await verifyReceipt(publicKey as never, { receipt: allotment.receipt, now: new Date() });
     expect(receipt).toMatchObject({
-      ...{ transaction_id: row.id, decision_id: row.decision_id, exp: validBefore },
+      ...{ transaction_id: row.id, decision_id: (await payment(row.id)).decision_id, exp: validBefore },
       intent: {
         ...{ chain: row.chain, asset: row.asset, to: row.to_address, amount_minor: '10000', max_fee_minor: '0' },
         authorization: { valid_after: validAfter, valid_before: validBefore, nonce },
@@ -190,16 +191,20 @@ describe('stamping', () => {
   });
 
   it.each([
-    ['its agent is inactive', deactivate, 'agent_inactive'],
-    ['its session is deleted', remove, 'session_expired'],
-    ['the signers refuse it', ({ row }: Made) => fail(row.id, 'signing_failed', 'no'), 'signing_failed'],
-  ])('keeps what it took when %s after the stamp, until that is over', async (_, change, code) => {
+    { what: 'its agent is inactive', change: deactivate, code: 'agent_inactive', isSigned: false },
+    { what: 'its agent is inactive', change: deactivate, code: 'agent_inactive', isSigned: true },
+    { what: 'its session is deleted', change: remove, code: 'session_expired', isSigned: false },
+    { what: 'its session is deleted', change: remove, code: 'session_expired', isSigned: true },
+    { what: 'the signers refuse it', change: refuse, code: 'signing_failed', isSigned: true },
+  ])('keeps what it took when $what after the stamp, until that is over (signed: $isSigned)', async (each) => {
+    const { change, code, isSigned } = each;
     const made = await make();
     const { id } = made.row;
     const { allotment } = await stamped(id);
     await change(made);
-    expect(await stamp(id)).toEqual({ outcome: 'ending' });
-    expect(await issue(id, await sign(allotment))).toEqual({ outcome: 'ending' });
+    // Looked at before the signature and after it, whichever comes next.
+    const looks = [() => stamp(id), async () => issue(id, await sign(allotment))];
+    for (const look of isSigned ? looks.toReversed() : looks) expect(await look()).toEqual({ outcome: 'ending' });
     expect(await payment(id)).toMatchObject({ status: 'pending', ending_code: code, payment_signature: null });
     expect(await eventsOf(id)).toEqual([]);
     await expectKept(made);
