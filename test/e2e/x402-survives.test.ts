@@ -6,6 +6,8 @@ import { anvil } from 'viem/chains';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { findMismatches } from '../../shared/db/mismatches.ts';
 import { createPool, type Pool } from '../../shared/db/pool.ts';
+import { startApiProcess } from '../integration/api/api-process.ts';
+import { createKeyedCalls } from '../integration/api/idempotency-calls.ts';
 import { createTestClient, eventually, type TestClient } from '../support/client.ts';
 import { type CrashPoint, readPlan, writePlan } from '../support/crash-plan.ts';
 import { type OwnStack, startOwnStack } from '../support/own-stack.ts';
@@ -53,13 +55,13 @@ const node = () =>
     .extend(publicActions)
     .extend(walletActions);
 
-/** An agent with money, and a session of 1 USDC. */
-async function open(): Promise<{ agentId: string; sessionId: string }> {
+/** An agent with money, and a session of so much USDC. */
+async function open(budget_limit = '1'): Promise<{ agentId: string; sessionId: string }> {
   const agent = await client.post('/agents', { agent_name: `payer ${Math.random()}`, chain });
   const made = await client.post('/x402/sessions', {
     agent_id: agent.body.id,
     chain,
-    budget_limit: '1',
+    budget_limit,
     ttl_seconds: 3600,
   });
   expect([made.status, made.body.status]).toEqual([200, 'active']);
@@ -121,6 +123,7 @@ const signersAway = async (away: () => Promise<void>): Promise<void> => {
   }
 };
 const mine = () => node().mine({ blocks: 1 });
+const isAnswered = ({ status }: { status: number }) => status === 200 || status === 400;
 
 describe('a payment out of an x402 session', () => {
   let shortLived: string;
@@ -267,6 +270,41 @@ describe('a payment out of an x402 session', () => {
     expect((await received()) - receivedBefore).toBe(10_000n * BigInt(ids.length));
     for (const id of ids) await reach(sessionId, id, ({ settlement }) => settlement.status === 'settled', recoverMs);
     expect(await session(sessionId)).toMatchObject({ budget_spent: String(ids.length / 100) });
+  });
+
+  it('is one of 57, where 200 are asked for at once at three processes, out of a budget for 57, and the worker is killed', {
+    timeout: 180_000,
+  }, async () => {
+    const { databaseUrl, temporalAddress, usdcAddress: usdc, apiKey } = stack;
+    const others = await Promise.all([1, 2].map(() => startApiProcess({ databaseUrl, temporalAddress, usdc })));
+    const posts = [stack.baseUrl, ...others.map(({ url }) => url)].map(
+      (url) => createKeyedCalls({ url, account: { key: apiKey } }).post,
+    );
+    const { sessionId } = await open('0.57');
+    const body = { target_url: priced() };
+    const path = `/x402/sessions/${sessionId}`;
+    /** As clients do: what could not be said in time on a busy machine is asked for again. */
+    const ask = async (i: number) => {
+      const headers = { 'idempotency-key': `${sessionId} ${i}` };
+      return eventually(() => posts[i % 3]!(`${path}/pay`, body, headers), isAnswered, { timeoutMs: recoverMs });
+    };
+    const asked = Array.from({ length: 200 }, (_, i) => ask(i));
+    const list = async () => (await client.get(`${path}/payments?page_size=100`)).body;
+    const before = stack.restarts('worker');
+    await eventually(list, ({ total }) => total > 10, { timeoutMs: soonMs });
+    process.kill(stack.pid('worker'), 'SIGKILL');
+    const answers = await Promise.all(asked);
+    const taken = answers.filter(({ status }) => status === 200);
+    expect(taken).toHaveLength(57);
+    for (const { status, body } of answers) if (status !== 200) expect(body.code).toBe('budget_exceeded');
+    const isDone = ({ status }: { status: string }) => status === 'completed';
+    const { data } = await eventually(list, (seen) => seen.data.every(isDone), { timeoutMs: recoverMs });
+    const headers = data.map(({ payment_signature }: { payment_signature: string }) => payment_signature);
+    expect([data.length, new Set(headers).size]).toEqual([57, 57]);
+    for (const { ledger_id, payment_signature } of data) allow(ledger_id, payment_signature);
+    expect(await session(sessionId)).toMatchObject({ budget_spent: '0.57', budget_remaining: '0', status: 'active' });
+    expect(stack.restarts('worker') - before).toBe(1);
+    await Promise.all(others.map((each) => each.kill()));
   });
 
   it('leaves sums that agree, and sessions end by themselves', async () => {
