@@ -98,6 +98,20 @@ const exampleFacts: Partial<Record<ErrorCode, { param?: string; details?: Record
   invalid_token: { param: 'token' },
   invalid_address: { param: 'to_address' },
   invalid_amount: { param: 'amount' },
+  session_expired: { details: { session_id: 'sess_01kahvd1r0fv2t5c7m4y2q8s3z', status: 'expired' } },
+  budget_exceeded: {
+    details: {
+      session_id: 'sess_01kahvd1r0fv2t5c7m4y2q8s3z',
+      attempted: '0.3',
+      fee_amount: '0',
+      remaining: '0.25',
+      token: 'USDC',
+    },
+  },
+  url_not_allowed: {
+    param: 'target_url',
+    details: { session_id: 'sess_01kahvd1r0fv2t5c7m4y2q8s3z', allowed_urls: ['https://api.example.org/v1'] },
+  },
   payment_not_required: { details: { status: 200 } },
   no_acceptable_offer: {
     details: {

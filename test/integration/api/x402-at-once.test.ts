@@ -16,7 +16,7 @@ import { expectBalancedBooks, openSession, startShop } from './x402-calls.ts';
 /** Nobody signs here, so that each payment is waited for so long. */
 const decisionWaitMs = 50;
 /** Longest time for random races; on a busy machine they are fewer. */
-const maxPropertyMs = 10_000;
+const maxPropertyMs = 5_000;
 
 let temporal: OwnTemporal;
 let api: TestApi;
