@@ -168,6 +168,14 @@ describe('stamping', () => {
     await expectGivenBack(made);
   });
 
+  it('counts in the limits from then on', async () => {
+    const { row } = await make();
+    await pool.query(`update reservations set instant = instant - interval '1 hour' where payment_id = $1`, [row.id]);
+    await stamped(row.id);
+    const age = `select instant > now() - interval '1 minute' as "isFresh" from reservations where payment_id = $1`;
+    expect((await pool.query(age, [row.id])).rows).toEqual([{ isFresh: true }]);
+  });
+
   it('judges once: what the policies say afterwards changes nothing', async () => {
     const { row, agent } = await make();
     const { allotment } = await stamped(row.id);
@@ -224,9 +232,12 @@ describe('stamping', () => {
     expect(first.leftMs).toBeLessThanOrEqual(15_000);
     await pool.query('update x402_payments set valid_before = valid_before - 16 where id = $1', [id]);
     expect(await stamp(id)).toEqual({ outcome: 'outdated' });
-    expect(await issue(id, await sign(first.allotment))).toEqual({ outcome: 'again' });
+    const { authorization } = first.allotment.payload;
+    const aged = { ...authorization, validBefore: authorization.validBefore - 16 };
+    const late = { ...first.allotment, payload: { ...first.allotment.payload, authorization: aged } };
+    expect(await issue(id, await sign(late))).toEqual({ outcome: 'again' });
     await expectKept(made);
-    const { nonce } = first.allotment.payload.authorization;
+    const { nonce } = authorization;
     await inTransaction(pool, (db) => recordAuthorization(db, { ledgerId: id, fact: { nonce, isOver: true } }));
     expect(await settle(id)).toEqual({ state: 'again' });
     await expectKept(made);

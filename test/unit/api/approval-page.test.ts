@@ -96,6 +96,13 @@ describe('the page that asks', () => {
       expect(words).toContain(each);
     expect(words).not.toContain(approval.amount_minor);
     expect(words).not.toContain(other);
+    expect(words).not.toContain('Pays for');
+  });
+
+  it('shows what an x402 payment pays for, before who is paid', () => {
+    const target_url = 'https://api.example.com/v1/weather?city=Oslo';
+    const words = wordsOf(askingPage(asked({ target_url, memo: null }), { action: 'x' }));
+    expect(words).toContain(`Pays for ${target_url} To ${approval.to_address}`);
   });
 
   it('says of several approvals how many are given, and not by whom', () => {
@@ -227,6 +234,7 @@ describe('text of agents and people', () => {
               agent_description: write(agent),
               account_name: write(account),
               memo: write(memo),
+              target_url: write(memo),
               policy_id: write(memo),
             }),
             { action: write(account), fault: { field: 'note', message: write(note), note: write(note) } },
