@@ -150,6 +150,8 @@ it('those that should have ended are told to look', async () => {
   expect(await signalsOf(client, late.id)).toEqual(['sessionEnded']);
   for (const { id } of [overdue, idle]) expect(await signalsOf(client, id)).toEqual(['replace']);
   for (const { id } of [open, waiting, asked]) expect(await signalsOf(client, id)).toEqual([]);
+  // Each was visited, and not again before some minutes.
+  expect(await run()).toEqual(quiet);
 });
 
 it('a chain is missed by its watcher while authorisations are open', async () => {
