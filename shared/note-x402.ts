@@ -14,12 +14,16 @@ export async function noteSession(
   await insertEvent(db, { accountId: session.account_id, agentId: session.agent_id, type, ...about });
 }
 
-/** Tells the receivers of events how a payment out of a session has ended, with the payment as it is now. */
+/**
+ * Tells the receivers of events how a payment out of a session has ended, with the payment as it is now; but for the header,
+ * which is for whoever asked for it alone.
+ */
 export async function noteX402Payment(
   db: Queryable,
   { id, type }: { id: string; type: EventType & `x402.payment.${string}` },
 ): Promise<void> {
   const row = (await getX402Payment(db, { id }))!;
-  const about = { resourceType: 'x402_payment' as const, resourceId: id, data: renderX402Payment(row) };
+  const data = { ...renderX402Payment(row), payment_signature: null };
+  const about = { resourceType: 'x402_payment' as const, resourceId: id, data };
   await insertEvent(db, { accountId: row.account_id, agentId: row.agent_id, type, ...about });
 }

@@ -258,6 +258,12 @@ describe('handing out', () => {
     const outcomes = await Promise.all(signatures.map((each) => issue(id, each)));
     expect(outcomes).toEqual(outcomes.map(() => ({ outcome: 'issued' })));
     expect(await eventsOf(id)).toEqual(['x402.payment.completed']);
+    const told = await pool.query(
+      `select data ->> 'status' as status, data ->> 'payment_signature' as header from events where resource_id = $1`,
+      [id],
+    );
+    // The header is for whoever asked for it alone.
+    expect(told.rows).toEqual([{ status: 'completed', header: null }]);
     expect(await payment(id)).toMatchObject({ status: 'completed', settlement: 'unsettled', ending_code: null });
     await deactivate(made);
     expect(await stamp(id)).toEqual({ outcome: 'issued' });
