@@ -46,9 +46,10 @@ export async function takeX402Payment(db: Queryable, payment: NewX402Payment): P
   await noteEvaluation(db, row, { evaluation, stage: 'first' });
   if (decision.outcome === 'deny') await failX402Payment(db, { id, ...denialFailure(decision) });
   else {
-    await charge(db, { row, session });
+    const minor = payment.amountMinor + payment.feeMinor;
+    await charge(db, { row, session, minor });
     await reservePayment(db, row, now);
-    await hold(db, row);
+    await hold(db, { row, minor });
   }
   if (decision.outcome === 'allow') return { ...row, decision };
   if (decision.outcome === 'require_approval') {
@@ -59,8 +60,10 @@ export async function takeX402Payment(db: Queryable, payment: NewX402Payment): P
 }
 
 /** Takes amount and fee out of the budget, and says when nothing is left of it. */
-async function charge(db: Queryable, { row, session }: { row: X402PaymentRow; session: SessionRow }): Promise<void> {
-  const minor = BigInt(row.amount_minor) + BigInt(row.fee_minor);
+async function charge(
+  db: Queryable,
+  { row, session, minor }: { row: X402PaymentRow; session: SessionRow; minor: bigint },
+): Promise<void> {
   if (!(await spendBudget(db, { id: session.id, minor }))) {
     const now = (await getSession(db, { id: session.id }))!;
     throw now.status === 'active' ? budgetExceeded(now, { row, minor }) : sessionOver(now);
@@ -69,11 +72,14 @@ async function charge(db: Queryable, { row, session }: { row: X402PaymentRow; se
     await noteSession(db, { id: session.id, type: 'x402.session.exhausted' });
 }
 
-/** What the session held for the payment, the payment holds itself from now on. */
-async function hold(db: Queryable, row: X402PaymentRow): Promise<void> {
+/**
+ * What the session held for the payment, the payment holds itself from now on: with the fee, so that the budget can have
+ * all of it back.
+ */
+async function hold(db: Queryable, { row, minor }: { row: X402PaymentRow; minor: bigint }): Promise<void> {
   const { id: ownerId, session_id: sessionId, wallet_id: walletId, chain, asset } = row;
   await lockWallet(db, { id: walletId });
-  await putHolds(db, { ownerId, walletId, chain, holds: [{ asset, amountMinor: BigInt(row.amount_minor) }] });
+  await putHolds(db, { ownerId, walletId, chain, holds: [{ asset, amountMinor: minor }] });
   await holdRest(db, { sessionId });
 }
 

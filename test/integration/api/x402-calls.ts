@@ -134,7 +134,7 @@ export async function expectBalancedBooks({ pool }: Pick<TestApi, 'pool'>, sessi
     const isOpen = status === 'pending' || settlement === 'unsettled';
     const isLost = status === 'failed' || settlement === 'expired';
     if (!isLost) spent += minor + fee;
-    expect([id, held]).toEqual([id, isOpen ? minor : null]);
+    expect([id, held]).toEqual([id, isOpen ? minor + fee : null]);
     if (isOpen) expect([id, reservation]).toEqual([id, 'reserved']);
     else if (isLost) expect([id, reservation]).not.toEqual([id, 'reserved']);
   }

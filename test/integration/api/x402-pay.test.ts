@@ -112,7 +112,7 @@ describe('paying out of an x402 session', () => {
       },
     ]);
     const { payments, held } = await expectBalancedBooks(api, session.id);
-    expect([payments.length, payments[0]!.held, held]).toEqual([1, 200_000n, 795_000n]);
+    expect([payments.length, payments[0]!.held, held]).toEqual([1, 205_000n, 795_000n]);
     const base = `/api/v1/x402/sessions/${session.id}`;
     expect((await account.call('GET', `${base}/payments/${body.ledger_id}`)).body).toEqual(body);
     expect((await account.call('GET', `${base}/payments`)).body).toEqual({ data: [body], total: 1, has_more: false });
