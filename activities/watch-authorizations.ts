@@ -11,7 +11,7 @@ import { factOf } from './check-authorization.ts';
 import { type AuthorizationFact, recordAuthorization } from './record-authorization.ts';
 
 /** Blocks whose events are read after a pause; when more have passed, each open authorisation is asked about instead. */
-const maxBlocksBehind = 500;
+const maxBlocksBehind = 100;
 /** Open authorisations that are watched; what is beyond is asked about by its workflow. */
 const maxOpen = 2_000;
 /** Authorisations that are asked about at once after a start. */

@@ -113,6 +113,14 @@ describe('what becomes of an authorisation', () => {
   }
   const through = (some: readonly RpcProxy[], o: { confirmations?: number } = {}) =>
     world.adapter({ urls: some.map(({ url }) => url), ...o });
+  /** As some public endpoints are. */
+  const shortSighted = {
+    answer(method: string, [filter]: readonly unknown[], answer: RpcAnswer): RpcAnswer {
+      const { fromBlock, toBlock } = (filter ?? {}) as { fromBlock?: string; toBlock?: string };
+      const isLong = method === 'eth_getLogs' && Number(toBlock) - Number(fromBlock) >= 10;
+      return isLong ? { error: { code: -32_602, message: 'up to a 10 block range' } } : answer;
+    },
+  };
   const saying = (method: string, result: unknown) => ({
     answer: (asked: string, _: readonly unknown[], answer: RpcAnswer) => (asked === method ? { result } : answer),
   });
@@ -436,6 +444,17 @@ describe('what becomes of an authorisation', () => {
       await untilSettled([used.id]);
       await expectSettled(used, hash);
       await expectOpen(unused);
+    });
+
+    it('is found through endpoints that tell of ten blocks at a time', async () => {
+      const some = await endpoints(2);
+      for (const each of some) each.set(shortSighted);
+      const payment = await stamped({ seconds: 280 });
+      await mine(30);
+      const hash = await use(payment);
+      await mine(40);
+      expect(await check(payment.id, through(some))).toBe('settled');
+      await expectSettled(payment, hash);
     });
 
     it('waits for endpoints that have the block and not its events yet', async () => {

@@ -23,8 +23,8 @@ const abi = parseAbi([
 ]);
 /** Nonces that one question names; nodes refuse filters that are much longer. */
 const maxNonces = 200;
-/** Blocks that one question covers; many public endpoints refuse more. */
-const maxLogBlocks = 500;
+/** Blocks that one question covers; some public endpoints refuse more. */
+const maxLogBlocks = 10;
 /** How far back the time of an authorisation is looked for, in blocks. */
 const maxSearchBlocks = 1 << 24;
 
