@@ -1,6 +1,6 @@
 /** What one run of the reconcile schedule found and did. */
 export interface ReconcileResult {
-  /** Pending payments whose workflow was looked for. */
+  /** Open payments and sessions whose workflow was looked for. */
   readonly visited: number;
   /** Of those, the ones that had none that runs and have one now. */
   readonly started: number;
@@ -36,7 +36,7 @@ export function describeReconcile(result: ReconcileResult): string {
     [expiredKeys, `Deleted ${expiredKeys} expired idempotency keys.`],
   ];
   const sentences = told.filter(([count]) => count > 0).map(([, sentence]) => sentence);
-  return [`Looked at ${visited} open payments.`, ...sentences].join(' ');
+  return [`Looked at ${visited} open payments and sessions.`, ...sentences].join(' ');
 }
 
 const lastSeen = (seenAt: string | null) =>
