@@ -79,15 +79,16 @@ const session = async (sessionId: string) => (await client.get(`/x402/sessions/$
 const reach = (sessionId: string, ledgerId: string, isRight: (body: any) => boolean, timeoutMs = soonMs) =>
   eventually(() => read(sessionId, ledgerId), isRight, { timeoutMs });
 
-/** Different authorisations that any signer has ever taken part in signing for a payment. */
-function signedNonces(ledgerId: string): Set<string> {
-  const nonces = new Set<string>();
+/** Different authorisations that any signer has ever taken part in signing, by payment. The signers must not run. */
+function signedNonces(): Map<string, Set<string>> {
+  const nonces = new Map<string, Set<string>>();
   for (const party of [1, 2, 3]) {
-    const dir = join(dirname(stack.logDir), 'signers', `${party}`, 'data');
-    const store = new DatabaseSync(join(dir, 'signer.sqlite'), { readOnly: true });
-    const rows = store.prepare('select payload from signing_log where transaction_id = ?').all(ledgerId);
+    const file = join(dirname(stack.logDir), 'signers', `${party}`, 'data', 'signer.sqlite');
+    const store = new DatabaseSync(file, { readOnly: true });
+    const rows = store.prepare('select transaction_id as id, payload from signing_log').all();
     store.close();
-    for (const { payload } of rows) nonces.add(JSON.parse(String(payload)).authorization.nonce);
+    for (const { id, payload } of rows as { id: string; payload: string }[])
+      nonces.set(id, (nonces.get(id) ?? new Set()).add(JSON.parse(payload).authorization.nonce));
   }
   return nonces;
 }
@@ -323,8 +324,9 @@ describe('a payment out of an x402 session', () => {
 
   it('has had nothing else signed, by the logs of the signers', async () => {
     expect(allowed.size).toBeGreaterThan(5);
-    for (const party of [1, 2, 3] as const) await stack.halt(`signer-${party}`);
-    for (const [id, nonces] of allowed) expect([...signedNonces(id)]).toEqual(nonces);
+    await Promise.all(([1, 2, 3] as const).map((party) => stack.halt(`signer-${party}`)));
+    const signed = signedNonces();
+    for (const [id, nonces] of allowed) expect([...(signed.get(id) ?? [])]).toEqual(nonces);
   });
 });
 
