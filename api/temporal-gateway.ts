@@ -47,9 +47,9 @@ export interface TemporalGateway {
   tellReplace(transactionId: string): Promise<void>;
   /**
    * Starts the x402 payment's workflow and waits until its authorisation is issued, or it is known why not now, but never
-   * longer than for a decision. `undecided`: as above.
+   * longer than for a decision. The row tells which; it alone makes sure that the payment goes on.
    */
-  payX402(row: X402PaymentRow, context: { log: Logger }): Promise<'answered' | 'undecided'>;
+  payX402(row: X402PaymentRow, context: { log: Logger }): Promise<void>;
   /** Starts the workflow that ends the session when its time is over: a hint, as above. */
   startSession(row: SessionRow): Promise<void>;
   /** Tells a session's workflow that it was deleted: a hint, as above. */
@@ -131,10 +131,8 @@ export function createTemporalGateway({
             startWorkflowOperation,
           }),
         );
-        return 'answered';
       } catch (error) {
         log.warn({ err: error, ledger_id: row.id }, 'no authorisation in time; the stored row will be taken up');
-        return 'undecided';
       }
     },
 

@@ -52,7 +52,8 @@ export async function payX402(
     store: (db) => takeX402Payment(db, payment),
     find: () => getX402Payment(pool, { id: payment.id }),
   });
-  if (stored.status !== 'pending' || (await temporal.payX402(stored, { log })) === 'undecided') return stored;
+  if (stored.status !== 'pending') return stored;
+  await temporal.payX402(stored, { log });
   return reread(pool, { stored, log });
 }
 
@@ -99,12 +100,12 @@ function requireAllowed({ id, allowed_urls }: SessionRow, { targetUrl }: { targe
   });
 }
 
-/** The row after its workflow has answered. When it cannot be read, the one before is still true: stored, and pending. */
+/** The row as it is now. When it cannot be read, the one before is still true: stored, and pending. */
 async function reread(pool: Pool, { stored, log }: { stored: X402PaymentRow; log: Logger }): Promise<X402PaymentRow> {
   try {
     return (await findX402Payment(pool, { id: stored.id, accountId: stored.account_id })) ?? stored;
   } catch (error) {
-    log.warn({ err: error, ledger_id: stored.id }, 'a payment that was answered could not be read again');
+    log.warn({ err: error, ledger_id: stored.id }, 'a payment could not be read again');
     return stored;
   }
 }
