@@ -9,6 +9,8 @@ const startedByThen = '10 seconds';
 const visitEvery = '5 minutes';
 /** How often one is visited that was sent on a chain nobody watches. */
 const visitUnwatchedEvery = '1 minute';
+/** How often a session is visited whose time is not over: there may be many, for weeks, and nothing is to be done. */
+const visitSessionsEvery = '1 hour';
 /** A payment on which nothing was done for so long makes no progress. */
 const noProgressAfter = '2 minutes';
 /** How often one without progress is nudged: each nudge makes its history longer, and it also looks by itself. */
@@ -77,16 +79,18 @@ export async function listEnded(db: Queryable, { ended }: { ended: readonly Ende
   return rows;
 }
 
-/** What is followed by workflows of x402, as far as visits are concerned: which rows are open, and which too long. */
+/** What workflows of x402 follow, as far as visits are concerned: which rows are open, which too long, how often it is their turn. */
 const x402 = {
   x402_payments: {
     isOpen: `(t.status = 'pending' or t.settlement = 'unsettled')`,
     isStuck: `case when t.status = 'completed' then t.valid_before < extract(epoch from now() - interval '${lateAfter}')
       else t.status_detail <> 'awaiting_approval' and t.updated_at < now() - interval '${lateAfter}' end`,
+    visitEvery: `interval '${visitEvery}'`,
   },
   x402_sessions: {
     isOpen: 't.released_at is null',
     isStuck: `t.expires_at < now() - interval '${startedByThen}'`,
+    visitEvery: `case when t.expires_at < now() then interval '${visitEvery}' else interval '${visitSessionsEvery}' end`,
   },
 } as const;
 
@@ -101,11 +105,11 @@ export async function listUnattendedX402<T extends keyof UnattendedRows>(
   db: Queryable,
   { table, limit }: { table: T; limit: number },
 ): Promise<UnattendedRows[T][]> {
-  const { isOpen, isStuck } = x402[table];
+  const { isOpen, isStuck, visitEvery: every } = x402[table];
   const { rows } = await db.query<UnattendedRows[T]>(
     `select t.*, ${isStuck} as is_stuck from ${table} t
      where ${isOpen} and t.created_at < now() - interval '${startedByThen}'
-       and (t.reconciled_at is null or t.reconciled_at < now() - interval '${visitEvery}')
+       and (t.reconciled_at is null or t.reconciled_at < now() - ${every})
      order by t.reconciled_at nulls first, t.id limit $1`,
     [limit],
   );

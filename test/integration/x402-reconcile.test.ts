@@ -154,6 +154,22 @@ it('those that should have ended are told to look', async () => {
   expect(await run()).toEqual(quiet);
 });
 
+it('sessions are visited seldom while their time is not over, and payments often', async () => {
+  const [open, late] = [await session(), await session()];
+  await payment(open, 'issued');
+  await age();
+  await pool.query(`update x402_sessions set expires_at = now() - interval '1 second' where id = $1`, [late.id]);
+  expect(await run()).toMatchObject({ visited: 3, started: 3 });
+  const visitedAgo = async (ago: string) => {
+    for (const table of ['x402_payments', 'x402_sessions'])
+      await pool.query(`update ${table} set reconciled_at = now() - $1::interval`, [ago]);
+    return (await run()).visited;
+  };
+  expect(await visitedAgo('4 minutes')).toBe(0);
+  expect(await visitedAgo('6 minutes')).toBe(2);
+  expect(await visitedAgo('61 minutes')).toBe(3);
+});
+
 it('a chain is missed by its watcher while authorisations are open', async () => {
   const open = await session();
   await payment(open, 'issued');
