@@ -119,7 +119,7 @@ async function expectGivenBack({ session: { id }, row }: Made) {
 }
 async function expectKept({ row }: Made) {
   expect(await session(row.session_id)).toMatchObject({ spent_minor: '10100' });
-  expect(await heldBy(row.id)).toBe('10000');
+  expect(await heldBy(row.id)).toBe('10100');
 }
 
 describe('stamping', () => {
@@ -398,7 +398,7 @@ describe('the end of a session', () => {
       Array(3).fill({ state: 'ended' }),
     );
     expect(await eventsOf(id)).toEqual(['x402.session.expired']);
-    expect([await heldBy(id), await heldBy(made.row.id)]).toEqual(['0', '10000']);
+    expect([await heldBy(id), await heldBy(made.row.id)]).toEqual(['0', '10100']);
     expect(await session(id)).toMatchObject({ status: 'expired', spent_minor: '10100' });
   });
 
