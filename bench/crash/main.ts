@@ -148,7 +148,7 @@ function printRound({ round, problems, stored, x402, ms }: RoundResult, { replay
   const load = [
     `${count('confirmed')} of ${plan.payments.length} confirmed`,
     ...(listCounts(codes) ? [listCounts(codes)] : []),
-    `x402: ${listCounts(kinds)}`,
+    ...(listCounts(kinds) ? [`x402: ${listCounts(kinds)}`] : []),
   ].join(', ');
   print(
     `${problems.length > 0 ? '✗' : '✓'} round ${number}, seed ${plan.seed}: ${load}; ${faults}; ${(ms / 1000).toFixed(1)} s`,

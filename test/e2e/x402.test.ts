@@ -73,11 +73,18 @@ const pay = (path: string, more: Record<string, unknown> = {}) =>
 async function paid(path: string, more: Record<string, unknown> = {}): Promise<Answer['body']> {
   const { status, body: first } = await pay(path, more);
   expect([status, first.failure_code]).toEqual([200, null]);
-  // On a busy machine the signers may take longer than the answer waits.
-  const isDone = (seen: Answer['body']) => seen.status !== 'pending';
-  const body = isDone(first) ? first : await eventually(() => read(first.ledger_id), isDone, { timeoutMs: soonMs });
+  const body = await signed(first);
   expect(body).toMatchObject({ status: 'completed', settlement: { status: 'unsettled' } });
   return body;
+}
+/** On a busy machine the signers may take longer than the answer waits. */
+async function signed(answered: Answer['body']): Promise<Answer['body']> {
+  if (answered.status !== 'pending') return answered;
+  return eventually(
+    () => read(answered.ledger_id),
+    (seen) => seen.status !== 'pending',
+    { timeoutMs: soonMs },
+  );
 }
 /** Asks the target again, with what our service answered and nothing else. */
 const retry = (path: string, { payment_header, payment_signature }: Answer['body'], init: RequestInit = {}) =>
@@ -204,13 +211,15 @@ describe('what x402 is like', () => {
         });
         return response.json() as Promise<Answer['body']>;
       };
-      const payment = await ask();
-      expect(await ask()).toEqual(payment);
+      const answers = [await ask(), await ask()];
+      expect(answers[1]).toEqual(answers[0]);
+      const payment = await signed(answers[0]);
       const responses = await Promise.all([retry('/data', payment), retry('/data', payment)]);
       expect(responses.filter(({ ok }) => ok).length).toBeGreaterThanOrEqual(1);
       expect((await retry('/data', payment)).status).toBe(402);
       await reach(payment.ledger_id, 'settled');
-      expect((await ask()).payment_signature).toBe(payment.payment_signature);
+      const again = await signed(await ask());
+      expect([again.ledger_id, again.payment_signature]).toEqual([payment.ledger_id, payment.payment_signature]);
     });
     expect(spent).toBe(10_000n);
     expect(await budget()).toEqual(['0.01', '0.99']);
