@@ -146,7 +146,7 @@ describe('what becomes of an authorisation', () => {
   }
   async function expectOpen(payment: X402PaymentRow): Promise<void> {
     expect(await findPayment(payment.id)).toMatchObject({ settlement: 'unsettled' });
-    expect(await holds(payment.id)).toEqual([{ amount_minor: payment.amount_minor, closed_block: null }]);
+    expect(await holds(payment.id)).toEqual([{ amount_minor: taken, closed_block: null }]);
     expect(await reservationState(payment.id)).toBe('reserved');
   }
 

@@ -68,7 +68,7 @@ export async function insertTestX402(
       ...{ domainName: domain.name, domainVersion: domain.version },
     });
     await reservePayment(db, row, new Date());
-    await putHolds(db, { ownerId: id, walletId, chain, holds: [{ asset, amountMinor }] });
+    await putHolds(db, { ownerId: id, walletId, chain, holds: [{ asset, amountMinor: takenMinor }] });
     await holdRest(db, { sessionId: session.id });
     if (stamp) await stampX402Payment(db, { id, stamp: { nonce: bytesToHex(randomBytes(32)), ...stamp } });
     if (isIssued) await completeX402Payment(db, { id, paymentSignature: 'header' });
