@@ -151,7 +151,7 @@ function createSteps(clock: () => number) {
       pool.query(
         `update approvals set status = 'approved', decided_at = now(), decisions = jsonb_build_array(jsonb_build_object(
            'approver', approvers[1], 'decision', 'approved', 'note', null, 'decided_at', now()))
-         where transaction_id = $1 and status = 'pending'`,
+         where payment_id = $1 and status = 'pending'`,
         [id],
       ),
     /** As the watcher does once an attempt is deep enough. */

@@ -31,7 +31,7 @@ describe('a list of 10,000 approvals', () => {
     await copy('transactions', `'id', original.id || i`);
     await copy(
       'approvals',
-      `'id', original.id || lpad(i::text, 5, '0'), 'transaction_id', original.transaction_id || i,
+      `'id', original.id || lpad(i::text, 5, '0'), 'payment_id', original.payment_id || i,
        'status', case when i % 10 = 0 then 'pending' else 'approved' end,
        'decided_at', case when i % 10 = 0 then null else ${instant} end, 'created_at', ${instant}`,
     );
