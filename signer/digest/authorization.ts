@@ -1,5 +1,6 @@
-import { type Hex, hashTypedData, isAddress } from 'viem';
+import { type Hex, isAddress } from 'viem';
 import { z } from 'zod';
+import { hashAuthorization } from '../../shared/chain/evm/transfer-authorization.ts';
 import type { TransferAuthorization } from '../../shared/domain/receipt.ts';
 import { Refusal } from '../refusal.ts';
 
@@ -9,18 +10,6 @@ const bytes32 = z.custom<Hex>(
   'must be 32 lower-case hex bytes',
 );
 const seconds = z.int().nonnegative();
-
-/** Source: EIP-3009. */
-const types = {
-  TransferWithAuthorization: [
-    { name: 'from', type: 'address' },
-    { name: 'to', type: 'address' },
-    { name: 'value', type: 'uint256' },
-    { name: 'validAfter', type: 'uint256' },
-    { name: 'validBefore', type: 'uint256' },
-    { name: 'nonce', type: 'bytes32' },
-  ],
-} as const;
 
 /** The only shape of a transfer by authorisation that a signer reads. */
 export const authorizationSchema = z.strictObject({
@@ -41,20 +30,10 @@ export const authorizationSchema = z.strictObject({
   nonce: bytes32,
 }) satisfies z.ZodType<TransferAuthorization>;
 
-/** What is signed for a transfer by authorisation: the EIP-712 digest of `TransferWithAuthorization`. Source: EIP-3009. */
-export function digestOfAuthorization({ domain, ...message }: TransferAuthorization): Hex {
+/** The digest that is signed for it. @throws Refusal `malformed` when its members make no authorisation */
+export function digestOfAuthorization(authorization: TransferAuthorization): Hex {
   try {
-    return hashTypedData({
-      domain,
-      types,
-      primaryType: 'TransferWithAuthorization',
-      message: {
-        ...message,
-        value: BigInt(message.value),
-        validAfter: BigInt(message.validAfter),
-        validBefore: BigInt(message.validBefore),
-      },
-    });
+    return hashAuthorization(authorization);
   } catch (cause) {
     const why = cause instanceof Error ? cause.message.split('\n')[0] : 'unknown';
     throw new Refusal('malformed', `authorisation cannot be hashed: ${why}`, { cause });

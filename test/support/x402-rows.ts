@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { authorizationTypes } from '@x402/evm';
 import { type Address, bytesToHex, type Hex, parseAbi, parseSignature } from 'viem';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { putHolds } from '../../shared/db/holds.ts';
@@ -79,16 +80,6 @@ export async function insertTestX402(
 const tokenAbi = parseAbi([
   'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)',
 ]);
-const transferTypes = {
-  TransferWithAuthorization: [
-    { name: 'from', type: 'address' },
-    { name: 'to', type: 'address' },
-    { name: 'value', type: 'uint256' },
-    { name: 'validAfter', type: 'uint256' },
-    { name: 'validBefore', type: 'uint256' },
-    { name: 'nonce', type: 'bytes32' },
-  ],
-} as const;
 
 /** Hands authorisations to the token's contract, as whoever got the header does. */
 export interface Facilitator {
@@ -111,7 +102,7 @@ export async function createFacilitator({ local, node }: ChainWorld): Promise<Fa
       };
       const signature = await wallet.account.signTypedData({
         domain: { ...domain, chainId: node.chain.id, verifyingContract: payment.asset },
-        types: transferTypes,
+        types: authorizationTypes,
         primaryType: 'TransferWithAuthorization',
         message,
       });

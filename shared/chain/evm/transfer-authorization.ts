@@ -3,7 +3,7 @@ import type { TransferAuthorization } from '../../domain/receipt.ts';
 import type { AuthorizationStamp } from '../../domain/x402.ts';
 import { evmChainId } from './chain-id.ts';
 
-/** Source: EIP-3009. The signers have a code path of their own. */
+/** Source: EIP-3009. */
 const types = {
   TransferWithAuthorization: [
     { name: 'from', type: 'address' },
@@ -44,9 +44,9 @@ export function buildAuthorization({
   };
 }
 
-/** Whether a signature is the payer's, and of just this authorisation. @param signature r | s | v, 65 bytes */
-export async function isSignedByPayer({ domain, ...message }: TransferAuthorization, signature: Hex): Promise<boolean> {
-  const hash = hashTypedData({
+/** What is signed for it: the EIP-712 digest of `TransferWithAuthorization`. */
+export function hashAuthorization({ domain, ...message }: TransferAuthorization): Hex {
+  return hashTypedData({
     domain,
     types,
     primaryType: 'TransferWithAuthorization',
@@ -57,6 +57,11 @@ export async function isSignedByPayer({ domain, ...message }: TransferAuthorizat
       validBefore: BigInt(message.validBefore),
     },
   });
+}
+
+/** Whether a signature is the payer's, and of just this authorisation. @param signature r | s | v, 65 bytes */
+export async function isSignedByPayer(authorization: TransferAuthorization, signature: Hex): Promise<boolean> {
+  const hash = hashAuthorization(authorization);
   const signer = await recoverAddress({ hash, signature }).catch(() => undefined);
-  return signer !== undefined && isAddressEqual(signer, message.from);
+  return signer !== undefined && isAddressEqual(signer, authorization.from);
 }
