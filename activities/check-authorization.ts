@@ -32,13 +32,22 @@ export function createCheckAuthorization({ pool, chains }: { pool: Pool; chains:
 
 /** What the chain says for good about an authorisation; undefined when it does not yet. @throws RpcUnavailable */
 export async function factOf(adapter: ChainAdapter, row: OpenAuthorizationRow): Promise<AuthorizationFact | undefined> {
-  const standing: AuthorizationStanding = await adapter.authorizationStanding({
+  return factBy(row, await standingOf(adapter, row));
+}
+
+/** How an authorisation stands at the newest final block. @throws RpcUnavailable */
+export function standingOf(adapter: ChainAdapter, row: OpenAuthorizationRow): Promise<AuthorizationStanding> {
+  return adapter.authorizationStanding({
     token: row.asset,
     authorizer: row.from_address,
     nonce: row.auth_nonce,
     validAfter: Number(row.valid_after),
     validBefore: Number(row.valid_before),
   });
+}
+
+/** What of that is so for good. */
+export function factBy(row: OpenAuthorizationRow, standing: AuthorizationStanding): AuthorizationFact | undefined {
   if (standing.outcome === 'used') return { nonce: row.auth_nonce, use: standing };
   return standing.outcome === 'unused' && standing.isOver ? { nonce: row.auth_nonce, isOver: true } : undefined;
 }

@@ -7,7 +7,7 @@ import {
 } from '../shared/db/open-authorizations.ts';
 import type { Queryable } from '../shared/db/pool.ts';
 import type { Logger } from '../shared/log.ts';
-import { factOf } from './check-authorization.ts';
+import { factBy, factOf, standingOf } from './check-authorization.ts';
 import { type AuthorizationFact, recordAuthorization } from './record-authorization.ts';
 
 /** Blocks whose events are read after a pause; when more have passed, each open authorisation is asked about instead. */
@@ -27,7 +27,8 @@ export interface AuthorizationFollower {
 }
 
 /**
- * Looks which open authorisations the chain has seen used, by the events of final blocks: one question for all of them.
+ * Looks which open authorisations the chain has seen used, by the events of final blocks: one question for all of them; and
+ * which are over unused.
  * It remembers how far it has read and nothing else.
  * @param db the connection that holds the leader's lock; used by nobody else during a round
  * @param wake called for each payment of which something was noted
@@ -78,6 +79,7 @@ export function createAuthorizationFollower({
     const open = await listOpenAuthorizations(db, { chain, limit: maxOpen });
     const isNear = readTo !== undefined && final - readTo <= maxBlocksBehind;
     const isRead = isNear ? await readEvents(open, { fromBlock: readTo! + 1, toBlock: final }) : await askAll(open);
+    if (isNear) await askDue();
     seenTo = final;
     // An endpoint that lags shows an earlier head; what was read stays read.
     if (isRead) readTo = Math.max(final, readTo ?? final);
@@ -111,6 +113,26 @@ export function createAuthorizationFollower({
       for (const [index, fact] of facts.entries()) if (fact) await note(part[index]!, fact);
     }
     return true;
+  }
+
+  /**
+   * Asks about those whose time is over by the clock, the soonest first: as soon as the final block is not past one, it is
+   * past none of the others.
+   */
+  async function askDue(): Promise<void> {
+    const open = await listOpenAuthorizations(db, { chain, limit: maxOpen });
+    const due = open.filter(({ valid_before }) => Number(valid_before) * 1000 < Date.now());
+    for (let start = 0; start < due.length; ) {
+      const part = due.slice(start, start === 0 ? 1 : start + width);
+      start += part.length;
+      const standings = await Promise.all(part.map((row) => standingOf(adapter, row)));
+      for (const [index, standing] of standings.entries()) {
+        const row = part[index]!;
+        const fact = factBy(row, standing);
+        if (fact) await note(row, fact);
+      }
+      if (standings.some((each) => each.outcome === 'unused' && !each.isOver)) return;
+    }
   }
 
   /** In one database transaction. One that cannot be noted must not keep the others from it. */

@@ -88,8 +88,11 @@ const paidShape = z.object({
   ...{ ledger_id: z.string(), status: z.string(), payment_signature: z.string().nullable() },
   failure_message: z.string().nullable(),
 });
-/** Pause between two looks of a client whose payment was not signed yet when it was answered. */
-const lookMs = 5;
+/**
+ * Pause between two looks of a client whose payment was not signed yet when it was answered. Twenty that look without
+ * pause take both cores for themselves.
+ */
+const lookMs = 250;
 const signWithinMs = 60_000;
 
 /** A client of the service, as an agent's program is one. */

@@ -16,6 +16,12 @@ import { checkAuthorization, settleX402 } from './proxies.ts';
 type EndStatus = 'settled' | 'expired' | 'failed';
 
 /**
+ * How long after an authorisation's end the chain is asked about it, where the watcher has not told: final blocks come that
+ * much later. The watcher asks about all of them together.
+ */
+const firstLookMs = 150_000;
+
+/**
  * One payment out of a session, from its stored row until the chain shows what became of its authorisation. Every step
  * resumes from the database: the workflow may be terminated and started again at any point.
  */
@@ -62,21 +68,22 @@ async function pay(ledgerId: string, progress: X402Progress): Promise<EndStatus>
 }
 
 /**
- * Waits for the watcher, and asks the chain itself once the authorisation is over and nothing was heard.
+ * Waits for the watcher, and asks the chain itself when nothing was heard long after the authorisation was over.
  * @returns `again`: it is over and was never handed out
  */
 async function watch(ledgerId: string, progress: X402Progress): Promise<EndStatus | 'again'> {
   let lookAt: number | undefined;
-  for (let quietMs = 0; ; ) {
+  for (let quietMs = firstLookMs; ; ) {
     progress.chainHint = false;
     const known = await settleX402(ledgerId);
     if (known.state === 'ended') return known.status;
     if (known.state === 'again') return 'again';
     if (workflowInfo().historyLength > longestHistory) await startAnew(ledgerId, progress);
-    lookAt ??= Date.now() + known.leftMs;
+    lookAt ??= Date.now() + known.leftMs + firstLookMs;
     // News does not put the look off: whoever sends hints for ever cannot keep the chain from being asked.
-    if (lookAt > Date.now()) await condition(() => progress.chainHint || progress.lookHint, lookAt - Date.now());
-    if (lookAt > Date.now() && !progress.lookHint) continue;
+    const waitMs = lookAt - Date.now();
+    const isHinted = waitMs > 0 && (await condition(() => progress.chainHint || progress.lookHint, waitMs));
+    if (isHinted && !progress.lookHint) continue;
     progress.lookHint = false;
     const seen = await checkAuthorization(ledgerId);
     // The chain's answer is stored: what is known next says what it was.

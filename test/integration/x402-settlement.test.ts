@@ -151,6 +151,32 @@ describe('what becomes of an authorisation', () => {
   }
 
   describe('as the watcher sees it', () => {
+    it('is over once a final block is past its end, also where many are, and their workflows woken', async () => {
+      watch();
+      const [kept, used] = [await stamped(), await stamped()];
+      await use(used);
+      await mine();
+      // From now on it goes on from block to block.
+      await untilSettled([used.id]);
+      const past = Math.floor(Date.now() / 1000) - 5;
+      const stamp = { validAfter: past - 600, validBefore: past };
+      const over = await Promise.all(
+        Array.from({ length: 25 }, () =>
+          insertTestX402(world.pool, { session, from: wallet.account.address, stamp, isIssued: true }),
+        ),
+      );
+      await mine();
+      await until(
+        async () => Promise.all(over.map(({ id }) => findPayment(id))),
+        (seen) => seen.every(({ settlement }) => settlement === 'expired'),
+      );
+      await until(
+        async () => over.filter(({ id }) => !woken.includes(id)),
+        (missing) => missing.length === 0,
+      );
+      await expectOpen(kept);
+    });
+
     it('is settled by the transaction that used it, and its workflow woken', async () => {
       watch();
       const payment = await stamped();
