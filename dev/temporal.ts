@@ -33,7 +33,7 @@ export interface TemporalServer {
 const dynamicConfig: string[] = [
   ...['transfer', 'timer', 'visibility'].map((queue) => `history.${queue}ProcessorMaxPollRPS=${MAX_POLL_RPS}`),
   'frontend.enableCancelWorkerPollsOnShutdown=true',
-  'matching.longPollExpirationInterval="10s"',
+  'matching.longPollExpirationInterval="5s"',
 ].flatMap((setting) => ['--dynamic-config-value', setting]);
 
 /**

@@ -11,8 +11,8 @@ import { createSlotGate } from './slot-gate.ts';
 import { createTemporalLogger } from './temporal-logger.ts';
 
 const connectRetryMs = 1_000;
-/** Under load the last questions for tasks are answered sooner; without load no task comes that could be lost. */
-const longestDrainMs = 4_000;
+/** Longer than the server holds a question for a task (`matching.longPollExpirationInterval`). */
+const longestDrainMs = 6_000;
 /**
  * How long a worker that stops waits for a task that is on its way to it, before it gives up asking; the server ends the
  * asking itself where it can (`frontend.enableCancelWorkerPollsOnShutdown`). A task that is on its way all the same
