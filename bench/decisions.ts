@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { createEvaluatePolicy } from '../activities/evaluate-policy.ts';
 import type { Progress } from '../dev/progress.ts';
-import { insertAudit } from '../shared/db/audit.ts';
+import { bySystem, insertAudit } from '../shared/db/audit.ts';
 import { databaseClock } from '../shared/db/clock.ts';
 import { createPool, inTransaction, type Pool } from '../shared/db/pool.ts';
 import { type DecisionAgent, insertAgent, insertPending } from './decision-rows.ts';
@@ -125,6 +125,7 @@ function bareTransaction(pool: Pool, { accountId, agentId }: DecisionAgent): Pro
       accountId,
       agentId,
       action: 'transaction.evaluated',
+      acting: bySystem,
       resourceType: 'transaction',
       resourceId: agentId,
       result: 'success',

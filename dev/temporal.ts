@@ -29,11 +29,15 @@ export interface TemporalServer {
   stop(): Promise<void>;
 }
 
-/** For throughput; and a worker that stops is given nothing any more, where a task would be lost until its timeout. */
+/**
+ * For throughput; a worker that stops is given nothing any more, where a task would be lost until its timeout; and
+ * accounts share the queues fairly.
+ */
 const dynamicConfig: string[] = [
   ...['transfer', 'timer', 'visibility'].map((queue) => `history.${queue}ProcessorMaxPollRPS=${MAX_POLL_RPS}`),
   'frontend.enableCancelWorkerPollsOnShutdown=true',
   'matching.longPollExpirationInterval="5s"',
+  'matching.enableFairness=true',
 ].flatMap((setting) => ['--dynamic-config-value', setting]);
 
 /**

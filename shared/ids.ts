@@ -15,6 +15,8 @@ export type IdPrefix =
   | 'aud'
   | 'ptpl'
   | 'sess'
+  | 'whk'
+  | 'dlv'
   | 'led';
 
 /**

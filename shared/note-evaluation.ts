@@ -1,4 +1,4 @@
-import { insertAudit } from './db/audit.ts';
+import { bySystem, insertAudit } from './db/audit.ts';
 import { insertEvent } from './db/events.ts';
 import type { Queryable } from './db/pool.ts';
 import type { Evaluation } from './domain/policy/engine.ts';
@@ -16,6 +16,7 @@ export async function noteEvaluation(
   await insertAudit(db, {
     ...about,
     action: `${kind}.evaluated`,
+    acting: bySystem,
     result: isDenied ? 'denied' : 'success',
     metadata: { stage, outcome: decision.outcome, findings, approvals: decision.approvals },
   });

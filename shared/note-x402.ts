@@ -1,7 +1,8 @@
-import { type EventType, insertEvent } from './db/events.ts';
+import { insertEvent } from './db/events.ts';
 import type { Queryable } from './db/pool.ts';
 import { getX402Payment } from './db/x402-payments.ts';
 import { getSession } from './db/x402-sessions.ts';
+import type { EventType } from './domain/events.ts';
 import { renderSession, renderX402Payment } from './render-x402.ts';
 
 /** Tells the receivers of events what became of a session, with the session as it is now. */

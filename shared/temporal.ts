@@ -6,7 +6,10 @@ export const queues = {
   wallet: 'wallet',
   signing: 'wallet-signing',
   chain: 'wallet-chain',
+  /** Mail to people. */
   webhooks: 'wallet-webhooks',
+  /** Deliveries to webhooks, workflows and activities: whatever receivers do, payments and mails do not wait for it. */
+  deliveries: 'wallet-deliveries',
 } as const;
 
 /** What the api starts and asks for, by the names that are stored in histories. */
@@ -21,6 +24,8 @@ export const workflowNames = {
   checkLimits: 'checkLimits',
   balances: 'balances',
   quote: 'quote',
+  webhookDelivery: 'webhookDelivery',
+  maintenance: 'maintenance',
 } as const;
 
 /** Names of messages to a running `transaction`. */
@@ -72,6 +77,11 @@ export interface X402SessionInput {
 /** Input of workflow `x402Payment`, whose id is the payment's. */
 export interface X402PaymentInput {
   readonly ledgerId: string;
+}
+
+/** Input of workflow `webhookDelivery`, whose id is the delivery's. */
+export interface WebhookDeliveryInput {
+  readonly deliveryId: string;
 }
 
 /** Answer of the update `authorization`: only that the row can be read now. */

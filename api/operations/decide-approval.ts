@@ -1,7 +1,7 @@
 import { lockAgent } from '../../shared/db/agents.ts';
 import { takeApprovalLink } from '../../shared/db/approval-links.ts';
 import { getApproval, lockApproval, moveApproval, type ShownApproval } from '../../shared/db/approvals.ts';
-import { insertAudit } from '../../shared/db/audit.ts';
+import { bySystem, insertAudit } from '../../shared/db/audit.ts';
 import { databaseClock } from '../../shared/db/clock.ts';
 import { insertEvent } from '../../shared/db/events.ts';
 import { inTransaction, type Pool, type Queryable } from '../../shared/db/pool.ts';
@@ -98,7 +98,13 @@ async function decideOne(
   await insertAudit(db, {
     ...about,
     action: `approval.${decision}`,
-    actor: door.via === 'operator' ? { type: 'system', id: 'operator' } : { type: 'approver', id: approver },
+    acting: {
+      ...bySystem,
+      actor:
+        door.via === 'operator'
+          ? { type: 'system', id: 'operator', name: door.operator }
+          : { type: 'approver', id: approver, name: null },
+    },
     result: 'success',
     metadata: {
       ...paymentOf(approval.payment_id),

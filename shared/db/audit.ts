@@ -1,36 +1,102 @@
 import { newId } from '../ids.ts';
 import type { Queryable } from './pool.ts';
 
-/** Adds an entry about what was decided, in the database transaction of that decision. */
-export async function insertAudit(
-  db: Queryable,
-  entry: {
-    accountId: string;
-    action: 'transaction.evaluated' | 'x402_payment.evaluated' | 'approval.approved' | 'approval.rejected';
-    /** Who did it; the service itself unless given. */
-    actor?: { type: 'approver' | 'system'; id: string };
-    resourceType: 'transaction' | 'approval' | 'x402_payment';
-    resourceId: string;
-    agentId: string;
-    result: 'success' | 'denied';
-    metadata: unknown;
-  },
-): Promise<void> {
+/** Everything that is logged, as `resource.verb` in the past. */
+export type AuditAction =
+  | 'agent.created'
+  | 'agent.status_changed'
+  | 'policy.created'
+  | 'policy.updated'
+  | 'policy.deleted'
+  | 'policy_template.created'
+  | 'policy_template.updated'
+  | 'policy_template.deleted'
+  | 'policy_template.applied'
+  | 'transaction.created'
+  | 'transaction.evaluated'
+  | 'transaction.signed'
+  | 'transaction.cancel_requested'
+  | 'transaction.speed_up_requested'
+  | 'x402_session.created'
+  | 'x402_session.deleted'
+  | 'x402_payment.created'
+  | 'x402_payment.evaluated'
+  | 'x402_payment.signed'
+  | 'approval.approved'
+  | 'approval.rejected'
+  | 'webhook.created'
+  | 'webhook.updated'
+  | 'webhook.deleted'
+  | 'webhook.secret_rotated'
+  | 'webhook.tested'
+  | 'webhook.disabled'
+  | 'webhook_delivery.redelivered'
+  | 'api_key.created'
+  | 'account.updated'
+  | 'credential.denied'
+  | 'permission.denied';
+
+export interface AuditActor {
+  readonly type: 'user' | 'api_key' | 'approver' | 'system';
+  readonly id: string | null;
+  readonly name: string | null;
+}
+
+/** Who acts, and from where; all of it as it was told by whoever asked, who may say what they like in the last two. */
+export interface Acting {
+  readonly actor: AuditActor;
+  readonly ipAddress: string | null;
+  readonly userAgent: string | null;
+  readonly requestId: string | null;
+}
+
+/** The service itself. */
+export const bySystem: Acting = {
+  actor: { type: 'system', id: null, name: null },
+  ipAddress: null,
+  userAgent: null,
+  requestId: null,
+};
+
+export interface NewAuditEntry {
+  readonly accountId: string;
+  readonly action: AuditAction;
+  readonly acting: Acting;
+  readonly resourceType: string;
+  readonly resourceId: string | null;
+  readonly agentId?: string | null;
+  readonly result: 'success' | 'denied' | 'error';
+  /** What was and what is now, as on the wire. Never a secret. */
+  readonly changes?: { readonly before: unknown; readonly after: unknown } | null;
+  readonly metadata?: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Adds an entry in the database transaction of what it reports. It takes its place in the account's chain a moment later
+ * (see seal-audit.ts): writers of one account never wait for each other.
+ */
+export async function insertAudit(db: Queryable, entry: NewAuditEntry): Promise<void> {
+  const { actor, ipAddress, userAgent, requestId } = entry.acting;
   await db.query(
-    `insert into audit_logs (id, account_id, action, actor_type, actor_id, resource_type, resource_id, agent_id, result,
-                             metadata)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+    `insert into audit_inbox (id, account_id, action, actor_type, actor_id, actor_name, resource_type, resource_id,
+                              agent_id, result, ip_address, user_agent, request_id, changes, metadata)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
     [
       newId('aud'),
       entry.accountId,
       entry.action,
-      entry.actor?.type ?? 'system',
-      entry.actor?.id ?? null,
+      actor.type,
+      actor.id,
+      actor.name,
       entry.resourceType,
       entry.resourceId,
-      entry.agentId,
+      entry.agentId ?? null,
       entry.result,
-      JSON.stringify(entry.metadata),
+      ipAddress,
+      userAgent,
+      requestId,
+      entry.changes ? JSON.stringify(entry.changes) : null,
+      JSON.stringify(entry.metadata ?? {}),
     ],
   );
 }

@@ -1,37 +1,50 @@
+import type { EventResource, EventType } from '../domain/events.ts';
 import { newId } from '../ids.ts';
+import { readListCount } from './list-counts.ts';
 import type { Queryable } from './pool.ts';
+import { insertDeliveries } from './webhook-deliveries.ts';
+import { receiversOf } from './webhooks.ts';
 
-/** Kinds of events that are written so far; decisions, section 8. */
-export type EventType =
-  | 'policy.violated'
-  | 'approval.requested'
-  | 'approval.approved'
-  | 'approval.rejected'
-  | 'approval.expired'
-  | 'agent.status_changed'
-  | 'agent.low_gas'
-  | 'x402.session.created'
-  | 'x402.session.exhausted'
-  | 'x402.session.expired'
-  | 'x402.session.deleted'
-  | 'x402.payment.completed'
-  | 'x402.payment.failed';
+export interface EventRow {
+  readonly id: string;
+  readonly account_id: string;
+  readonly type: EventType;
+  readonly resource_type: EventResource;
+  readonly resource_id: string;
+  readonly agent_id: string | null;
+  /** As it was written, to the byte. */
+  readonly data: unknown;
+  readonly api_version: string;
+  readonly created_at: Date;
+}
 
-/** Notes what happened, in the database transaction of the change that it reports. */
-export async function insertEvent(
-  db: Queryable,
-  event: {
-    accountId: string;
-    type: EventType;
-    resourceType: 'transaction' | 'approval' | 'agent' | 'x402_session' | 'x402_payment';
-    resourceId: string;
-    agentId: string;
-    data: unknown;
-  },
-): Promise<void> {
-  await db.query(
+/** What happened. */
+export interface NewEvent {
+  readonly accountId: string;
+  readonly type: EventType;
+  readonly resourceType: EventResource;
+  readonly resourceId: string;
+  readonly agentId: string | null;
+  /** What it happened to, as on the wire. */
+  readonly data: unknown;
+}
+
+/**
+ * Notes what happened, with a delivery for each webhook that wants to know, in the database transaction of the change
+ * that it reports: receivers are told of it exactly if it is so.
+ */
+export async function insertEvent(db: Queryable, event: NewEvent): Promise<void> {
+  const { id } = await storeEvent(db, event);
+  const { accountId, type } = event;
+  const webhookIds = await receiversOf(db, { accountId, type });
+  await insertDeliveries(db, { accountId, webhookIds, eventId: id, eventType: type, kind: 'event' });
+}
+
+/** Notes an event that is for one receiver only: whoever calls stores its delivery. */
+export async function storeEvent(db: Queryable, event: NewEvent): Promise<EventRow> {
+  const { rows } = await db.query<EventRow>(
     `insert into events (id, account_id, type, resource_type, resource_id, agent_id, data)
-     values ($1, $2, $3, $4, $5, $6, $7)`,
+     values ($1, $2, $3, $4, $5, $6, $7) returning *`,
     [
       newId('evt'),
       event.accountId,
@@ -42,4 +55,62 @@ export async function insertEvent(
       JSON.stringify(event.data),
     ],
   );
+  return rows[0]!;
+}
+
+/** The event, whoever's it is: for workers. */
+export async function getEvent(db: Queryable, { id }: { id: string }): Promise<EventRow | undefined> {
+  const { rows } = await db.query<EventRow>('select * from events where id = $1', [id]);
+  return rows[0];
+}
+
+/** The event, if it is this account's. */
+export async function findEvent(
+  db: Queryable,
+  { id, accountId }: { id: string; accountId: string },
+): Promise<EventRow | undefined> {
+  const { rows } = await db.query<EventRow>('select * from events where id = $1 and account_id = $2', [id, accountId]);
+  return rows[0];
+}
+
+export interface EventFilter {
+  readonly accountId: string;
+  readonly type?: EventType | undefined;
+  readonly resourceId?: string | undefined;
+  /** Inclusive. */
+  readonly from?: Date | undefined;
+  /** Exclusive. */
+  readonly to?: Date | undefined;
+}
+
+const filtered = `account_id = $1 and ($2::text is null or type = $2) and ($3::text is null or resource_id = $3)
+  and ($4::timestamptz is null or created_at >= $4) and ($5::timestamptz is null or created_at < $5)`;
+
+/** One page, newest first; rows of one instant are ordered by id, so that pages never overlap. */
+export async function listEvents(
+  db: Queryable,
+  { accountId, type, resourceId, from, to, limit, offset }: EventFilter & { limit: number; offset: number },
+): Promise<EventRow[]> {
+  const { rows } = await db.query<EventRow>(
+    `select * from events where ${filtered} order by created_at desc, id desc limit $6 offset $7`,
+    [accountId, type ?? null, resourceId ?? null, from ?? null, to ?? null, limit, offset],
+  );
+  return rows;
+}
+
+/** Kept counts serve all events and those of one type; what is narrower is counted row by row. */
+export async function countEvents(
+  db: Queryable,
+  { accountId, type, resourceId, from, to }: EventFilter,
+): Promise<number> {
+  if (resourceId === undefined && from === undefined && to === undefined)
+    return readListCount(db, { list: 'events', owner: accountId, filter: { type } });
+  const { rows } = await db.query<{ count: number }>(`select count(*)::int as count from events where ${filtered}`, [
+    accountId,
+    type ?? null,
+    resourceId ?? null,
+    from ?? null,
+    to ?? null,
+  ]);
+  return rows[0]!.count;
 }

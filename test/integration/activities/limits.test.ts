@@ -196,7 +196,7 @@ describe('limits', () => {
     const { rows } = await pool.query(`select type, data, xmin::text as xid from events where resource_id = $1`, [id]);
     expect(rows).toMatchObject([{ type: 'policy.violated', data: { transaction_id: id, limit: '1', attempted: '2' } }]);
     const { rows: audits } = await pool.query(
-      `select action, result, metadata, xmin::text as xid from audit_logs where resource_id = $1`,
+      `select action, result, metadata, xmin::text as xid from audit_inbox where resource_id = $1`,
       [id],
     );
     expect(audits).toMatchObject([{ action: 'transaction.evaluated', result: 'denied', metadata: { stage: 'first' } }]);

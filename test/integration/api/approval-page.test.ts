@@ -125,7 +125,7 @@ describe('the form', () => {
       [{ approver: maria, decision: 'approved', note: 'Checked.\nTwice.' }],
     ]);
     const { rows } = await api.pool.query(
-      `select actor_type, actor_id, metadata->>'via' as via from audit_logs where resource_id = $1 and action = 'approval.approved'`,
+      `select actor_type, actor_id, metadata->>'via' as via from audit_inbox where resource_id = $1 and action = 'approval.approved'`,
       [question.approvalId],
     );
     expect(rows).toEqual([{ actor_type: 'approver', actor_id: maria, via: 'link' }]);

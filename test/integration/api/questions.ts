@@ -77,7 +77,7 @@ export async function tracesOf({ pool }: TestApi, { approvalId, transactionId }:
     metadata: Record<string, unknown>;
     xid: string;
   }>(
-    `select action, actor_type, actor_id, metadata, xmin::text as xid from audit_logs where resource_id = $1
+    `select action, actor_type, actor_id, metadata, xmin::text as xid from audit_inbox where resource_id = $1
      order by id`,
     approvalId,
   );

@@ -1,0 +1,119 @@
+import type { EventType } from '../domain/events.ts';
+import type { SecretFormat } from '../domain/webhook-secret.ts';
+import type { Queryable } from './pool.ts';
+
+export type WebhookStatus = 'active' | 'inactive' | 'disabled';
+
+/** A receiver of events. Its secrets are sealed: only a worker that delivers can open them. */
+export interface WebhookRow {
+  readonly id: string;
+  readonly account_id: string;
+  readonly url: string;
+  /** Null: every kind. */
+  readonly events: readonly EventType[] | null;
+  readonly status: WebhookStatus;
+  readonly disabled_reason: string | null;
+  readonly failing_since: Date | null;
+  /** JWE; null once the webhook is deleted. */
+  readonly secret: string | null;
+  readonly secret_key_id: string | null;
+  readonly secret_format: SecretFormat | null;
+  readonly previous_secret: string | null;
+  readonly previous_key_id: string | null;
+  readonly previous_until: Date | null;
+  readonly deleted_at: Date | null;
+  readonly created_at: Date;
+  readonly updated_at: Date;
+}
+
+/** A secret as it is stored: the JWE, and the id of the key that opens it. */
+export interface SealedSecret {
+  readonly secret: string;
+  readonly keyId: string;
+}
+
+/** Active webhooks of an account that want events of this kind. */
+export async function receiversOf(
+  db: Queryable,
+  { accountId, type }: { accountId: string; type: EventType },
+): Promise<string[]> {
+  const { rows } = await db.query<{ id: string }>(
+    `select id from webhooks
+     where account_id = $1 and status = 'active' and deleted_at is null and (events is null or $2 = any (events))
+     order by id`,
+    [accountId, type],
+  );
+  return rows.map(({ id }) => id);
+}
+
+export async function insertWebhook(
+  db: Queryable,
+  webhook: {
+    id: string;
+    accountId: string;
+    url: string;
+    events: readonly EventType[] | null;
+    sealed: SealedSecret;
+    format: SecretFormat;
+  },
+): Promise<WebhookRow> {
+  const { rows } = await db.query<WebhookRow>(
+    `insert into webhooks (id, account_id, url, events, secret, secret_key_id, secret_format)
+     values ($1, $2, $3, $4, $5, $6, $7) returning *`,
+    [
+      webhook.id,
+      webhook.accountId,
+      webhook.url,
+      webhook.events,
+      webhook.sealed.secret,
+      webhook.sealed.keyId,
+      webhook.format,
+    ],
+  );
+  return rows[0]!;
+}
+
+/** The webhook, whoever's it is, deleted ones included: for workers. */
+export async function getWebhook(db: Queryable, { id }: { id: string }): Promise<WebhookRow | undefined> {
+  const { rows } = await db.query<WebhookRow>('select * from webhooks where id = $1', [id]);
+  return rows[0];
+}
+
+/** The webhook, locked until the database transaction ends, deleted ones included. */
+export async function lockWebhook(db: Queryable, { id }: { id: string }): Promise<WebhookRow | undefined> {
+  const { rows } = await db.query<WebhookRow>('select * from webhooks where id = $1 for no key update', [id]);
+  return rows[0];
+}
+
+/** The webhook, if it is this account's and not deleted. */
+export async function findWebhook(
+  db: Queryable,
+  { id, accountId }: { id: string; accountId: string },
+): Promise<WebhookRow | undefined> {
+  const { rows } = await db.query<WebhookRow>(
+    'select * from webhooks where id = $1 and account_id = $2 and deleted_at is null',
+    [id, accountId],
+  );
+  return rows[0];
+}
+
+/** One page, newest first; rows of one instant are ordered by id, so that pages never overlap. */
+export async function listWebhooks(
+  db: Queryable,
+  { accountId, limit, offset }: { accountId: string; limit: number; offset: number },
+): Promise<WebhookRow[]> {
+  const { rows } = await db.query<WebhookRow>(
+    `select * from webhooks where account_id = $1 and deleted_at is null
+     order by created_at desc, id desc limit $2 offset $3`,
+    [accountId, limit, offset],
+  );
+  return rows;
+}
+
+export async function countWebhooks(db: Queryable, { accountId }: { accountId: string }): Promise<number> {
+  const { rows } = await db.query<{ count: number }>(
+    'select count(*)::int as count from webhooks where account_id = $1 and deleted_at is null',
+    [accountId],
+  );
+  return rows[0]!.count;
+}
