@@ -1,7 +1,9 @@
 import type { Request, Response } from 'express';
 import { z } from 'zod';
+import type { Acting } from '../shared/db/audit.ts';
 import { type ErrorCode, PurserError } from '../shared/errors.ts';
 import type { Logger } from '../shared/log.ts';
+import { actingOf } from './acting.ts';
 import { type AnswerOnce, type Once, unkeyed } from './idempotency.ts';
 import { hashBody } from './idempotency-hash.ts';
 import { readIdempotencyKey } from './idempotency-key.ts';
@@ -15,6 +17,8 @@ export type Method = 'get' | 'post' | 'put' | 'delete';
 /** What a handler gets; everything in it has been validated. */
 interface Call<Found, Query, Body> {
   readonly caller: Caller;
+  /** The same, and from where: for the audit log. */
+  readonly acting: Acting;
   /** What the path names. */
   readonly found: Found;
   readonly query: Query;
@@ -115,7 +119,9 @@ export function defineEndpoint<
       const schema = bodyFor?.(found as Found) ?? spec.body;
       const sent = schema && (await readJson(request, response, { isOptional: spec.bodyOptional ?? false }));
       const body = (schema ? validate(schema, sent) : undefined) as z.output<Body>;
-      const carryOut = (once: Once) => handle({ caller, found: found as Found, query: parameters, body, log, once });
+      const acting = actingOf(request, response, caller);
+      const carryOut = (once: Once) =>
+        handle({ caller, acting, found: found as Found, query: parameters, body, log, once });
       const key = spec.method === 'post' ? readIdempotencyKey(request) : undefined;
       if (key === undefined) {
         response.json(await carryOut(unkeyed));
@@ -124,7 +130,7 @@ export function defineEndpoint<
       const { status, answer, isReplay } = await answerOnce({
         accountId: caller.accountId,
         method: 'POST',
-        path: request.baseUrl + spec.path.replace('{id}', () => id),
+        path: request.baseUrl + pathOf(spec.path, [id, innerId]),
         key,
         bodyHash: hashBody(sent, { personId: spec.personOnly === undefined ? undefined : caller.user?.id }),
         requestId,
@@ -136,6 +142,12 @@ export function defineEndpoint<
       response.status(status).type('application/json').send(answer);
     },
   };
+}
+
+/** The path as requested, whatever stood around it. */
+function pathOf(path: string, ids: readonly string[]): string {
+  let next = 0;
+  return path.replaceAll(/\{\w+\}/g, () => ids[next++]!);
 }
 
 /** Names of the identifiers in a path, in their order. */

@@ -12,6 +12,7 @@ import type { Logger } from '../../shared/log.ts';
 export interface Caller {
   readonly accountId: string;
   readonly keyId?: string;
+  readonly keyName?: string;
   readonly user?: {
     readonly id: string;
     readonly sessionId: string;
@@ -68,7 +69,7 @@ async function identifyByKey({ pool, environment }: AuthenticateDependencies, ke
   const holder = await findApiKey(pool, { hash: hashApiKey(key) });
   if (!holder) throw new Unauthenticated('The API key is not valid, or it was deleted.');
   if (holder.stale) await touchApiKey(pool, { id: holder.id });
-  return { accountId: holder.account_id, keyId: holder.id };
+  return { accountId: holder.account_id, keyId: holder.id, keyName: holder.name };
 }
 
 /** Scheme in any case, then a token of the characters that RFC 6750, 2.1, allows. */

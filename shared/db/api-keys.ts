@@ -23,13 +23,14 @@ export async function createApiKey(
 export interface KeyHolder {
   readonly id: string;
   readonly account_id: string;
+  readonly name: string;
   /** Whether `last_used_at` is a minute old or more. */
   readonly stale: boolean;
 }
 
 export async function findApiKey(db: Queryable, { hash }: { hash: Buffer }): Promise<KeyHolder | undefined> {
   const { rows } = await db.query<KeyHolder>(
-    `select id, account_id, (last_used_at is null or last_used_at < now() - interval '1 minute') as stale
+    `select id, account_id, name, (last_used_at is null or last_used_at < now() - interval '1 minute') as stale
      from api_keys where hash = $1`,
     [hash],
   );

@@ -1,0 +1,24 @@
+import type { Request, Response } from 'express';
+import type { Acting, AuditActor } from '../shared/db/audit.ts';
+import type { Caller } from './middleware/authenticate.ts';
+
+/** A header of a client may be of any length; what is kept of it is not. */
+const maxUserAgent = 512;
+
+/** Who makes a request and from where, for the audit log. */
+export function actingOf(request: Request, response: Response, caller: Caller): Acting {
+  const { requestId } = response.locals as { requestId: string };
+  return { actor: actorOf(caller), requestId, ...originOf(request) };
+}
+
+/** Where a request comes from. */
+export function originOf(request: Request): Pick<Acting, 'ipAddress' | 'userAgent'> {
+  const address = request.socket.remoteAddress?.replace(/^::ffff:(?=\d+\.)/, '');
+  return { ipAddress: address ?? null, userAgent: request.get('user-agent')?.slice(0, maxUserAgent) ?? null };
+}
+
+/** A person who is signed in, whatever key they sent besides. */
+function actorOf({ user, keyId, keyName }: Caller): AuditActor {
+  if (user) return { type: 'user', id: user.id, name: user.email ?? null };
+  return { type: 'api_key', id: keyId ?? null, name: keyName ?? null };
+}
