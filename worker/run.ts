@@ -1,10 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from '@temporalio/client';
-import { NativeConnection, Runtime } from '@temporalio/worker';
+import { NativeConnection, Runtime, type WorkflowBundleOption } from '@temporalio/worker';
 import { type Env, type WorkerConfig, workerConfig } from '../shared/config.ts';
 import { createPool, type Pool } from '../shared/db/pool.ts';
 import { createLogger, type Logger } from '../shared/log.ts';
 import { createStopSignal } from '../shared/stop-signal.ts';
+import { makeWorkflowBundle } from './bundle.ts';
 import { ensureSchedules } from './schedules.ts';
 import { type ServeDependencies, serve } from './serve.ts';
 import { createSlotGate } from './slot-gate.ts';
@@ -47,17 +48,22 @@ export async function runWorker({
     opened ??= createPool({ ...config.database!, application: 'purser-worker' });
     return opened;
   };
-  const served = await Promise.all(
-    config.queues.map((queue) => serve[queue]({ config, connection, client, logger, pool, wrap, gate })),
-  );
+  let bundle: Promise<WorkflowBundleOption> | undefined;
+  const workflowBundle = () => {
+    bundle ??= config.workflowBundle ? Promise.resolve({ codePath: config.workflowBundle }) : makeWorkflowBundle();
+    return bundle;
+  };
+  const deps = { config, connection, client, logger, pool, workflowBundle, wrap, gate };
+  const served = await Promise.all(config.queues.map((queue) => serve[queue](deps)));
+  const workers = served.flatMap((role) => role.workers);
   if (config.queues.includes('wallet')) await ensureSchedules(client);
   const stop = async () => {
     await Promise.race([gate.close(), delay(longestDrainMs)]);
-    for (const { worker } of served) worker.shutdown();
+    for (const worker of workers) worker.shutdown();
   };
   logger.info({ queues: config.queues }, 'worker is ready');
   try {
-    const running = served.map(({ worker }) => worker.run());
+    const running = workers.map((worker) => worker.run());
     stopping.addEventListener('abort', stop, { once: true });
     if (stopping.aborted) void stop();
     await Promise.all(running);

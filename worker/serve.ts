@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { activityInfo } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
-import type { NativeConnection, Worker } from '@temporalio/worker';
+import type { NativeConnection, Worker, WorkflowBundleOption } from '@temporalio/worker';
 import { createChainActivities } from '../activities/chain.ts';
 import { createSigningActivities } from '../activities/signing.ts';
 import { createWalletActivities } from '../activities/wallet.ts';
@@ -17,7 +17,6 @@ import { importReceiptKey } from '../shared/receipt.ts';
 import { messageNames } from '../shared/temporal.ts';
 import { createSignerClient } from '../signer/client.ts';
 import { loadCoordinatorIdentity } from '../signer/identity.ts';
-import { makeWorkflowBundle } from './bundle.ts';
 import { createChainWorker } from './chain.ts';
 import { createMailTransport } from './mail-transport.ts';
 import { createSigningWorker } from './signing.ts';
@@ -25,9 +24,9 @@ import type { SlotGate } from './slot-gate.ts';
 import { createWalletWorker } from './wallet.ts';
 import { createWebhookWorker } from './webhooks.ts';
 
-/** A queue being served; `stop` runs after the worker's last task. */
+/** A role being served; `stop` runs after its workers' last task. */
 export interface Served {
-  readonly worker: Worker;
+  readonly workers: readonly Worker[];
   readonly stop: () => Promise<void>;
 }
 
@@ -38,6 +37,8 @@ export interface ServeDependencies {
   readonly logger: Logger;
   /** The process's one pool; only queues that use the database ask for it. */
   readonly pool: () => Pool;
+  /** All workflow code, made once a process; only queues with workflows ask for it. */
+  readonly workflowBundle: () => Promise<WorkflowBundleOption>;
   /** Stands around every activity; crash tests end the process in it. */
   readonly wrap: <A extends object>(activities: A) => A;
   /** Through which all workers of the process ask for tasks. */
@@ -61,19 +62,18 @@ async function serveWallet({
   client,
   logger,
   pool,
+  workflowBundle,
   wrap,
   gate,
 }: ServeDependencies): Promise<Served> {
   const policyKey = await importReceiptKey(readFileSync(config.policyKeyFile!, 'utf8'));
-  const { maxInFlight, spareKeys, patience, workflowBundle: codePath } = config;
+  const { maxInFlight, spareKeys, patience } = config;
   const deps = { pool: pool(), client, clock: databaseClock, logger, policyKey, maxInFlight, spareKeys, patience };
   const activities = wrap(createWalletActivities(deps));
-  const workflowBundle = codePath ? { codePath } : await makeWorkflowBundle();
   const { namespace } = config.temporal;
-  return {
-    worker: await createWalletWorker({ connection, namespace, activities, gate, workflowBundle }),
-    stop: nothing,
-  };
+  const common = { connection, namespace, gate };
+  const worker = await createWalletWorker({ ...common, activities, workflowBundle: await workflowBundle() });
+  return { workers: [worker], stop: nothing };
 }
 
 async function serveSigning({ config, connection, wrap, gate }: ServeDependencies): Promise<Served> {
@@ -82,7 +82,7 @@ async function serveSigning({ config, connection, wrap, gate }: ServeDependencie
   const { namespace } = config.temporal;
   const activities = wrap(createSigningActivities({ signer }));
   const worker = await createSigningWorker({ connection, namespace, activities, gate });
-  return { worker, stop: async () => signer.close() };
+  return { workers: [worker], stop: async () => signer.close() };
 }
 
 async function serveChain({
@@ -112,7 +112,7 @@ async function serveChain({
   const wake = (transactionId: string) => client.workflow.getHandle(transactionId).signal(messageNames.chainState);
   const watchers = adapters.map((adapter) => createBlockWatcher({ pool: pool(), adapter, wake, logger }));
   for (const watcher of watchers) watcher.start();
-  return { worker, stop: async () => void (await Promise.all(watchers.map((watcher) => watcher.stop()))) };
+  return { workers: [worker], stop: async () => void (await Promise.all(watchers.map((watcher) => watcher.stop()))) };
 }
 
 async function serveWebhooks({ config, connection, logger, pool, wrap, gate }: ServeDependencies): Promise<Served> {
@@ -134,5 +134,5 @@ async function serveWebhooks({ config, connection, logger, pool, wrap, gate }: S
   );
   const { namespace } = config.temporal;
   const worker = await createWebhookWorker({ connection, namespace, activities, gate });
-  return { worker, stop: async () => transport.close() };
+  return { workers: [worker], stop: async () => transport.close() };
 }

@@ -1,4 +1,4 @@
-import type { NativeConnection, WorkflowBundleWithSourceMap } from '@temporalio/worker';
+import type { NativeConnection, WorkflowBundleOption } from '@temporalio/worker';
 import { Worker } from '@temporalio/worker';
 import type { WalletActivities } from '../activities/wallet.ts';
 import { queues } from '../shared/temporal.ts';
@@ -29,7 +29,7 @@ export function createWalletWorker({
   connection: NativeConnection;
   namespace: string;
   activities: WalletActivities;
-  workflowBundle: WorkflowBundleWithSourceMap | { codePath: string };
+  workflowBundle: WorkflowBundleOption;
   gate?: SlotGate;
 }): Promise<Worker> {
   return Worker.create({
