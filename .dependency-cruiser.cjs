@@ -20,6 +20,8 @@ const arrows = {
     'shared/config\\.ts$',
   ],
   shared: [],
+  // What users' programs import: as little as can be.
+  sdk: ['shared/domain', 'shared/audit-chain\\.ts$'],
 };
 
 const within = (paths) => paths.map((path) => (path.endsWith('$') ? `^${path}` : `^${path}/`));
@@ -39,7 +41,7 @@ module.exports = {
       severity: 'error',
       from: { path: `^${folder}/` },
       to: {
-        path: '^(api|workflows|activities|worker|signer|shared|dev|bench|test)/',
+        path: '^(api|workflows|activities|worker|signer|shared|sdk|dev|bench|test)/',
         pathNot: within([folder, ...allowed]),
       },
     })),
@@ -55,7 +57,7 @@ module.exports = {
       comment: 'Decisions take data and return data: no input or output, no framework.',
       severity: 'error',
       from: { path: '^shared/domain/' },
-      to: { path: '^(?!shared/domain/)(api|workflows|activities|worker|signer|shared|dev)/' },
+      to: { path: '^(?!shared/domain/)(api|workflows|activities|worker|signer|shared|sdk|dev)/' },
     },
     {
       name: 'resolvable',
@@ -68,7 +70,7 @@ module.exports = {
       name: 'production-without-dev-packages',
       comment: 'The image holds no development packages.',
       severity: 'error',
-      from: { path: '^(api|workflows|activities|worker|signer|shared)/' },
+      from: { path: '^(api|workflows|activities|worker|signer|shared|sdk)/' },
       to: { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['npm'] },
     },
   ],

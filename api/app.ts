@@ -4,6 +4,7 @@ import type { Registry } from '../shared/chain/registry.ts';
 import type { FeeTier } from '../shared/domain/x402-fee.ts';
 import { PurserError } from '../shared/errors.ts';
 import type { Logger } from '../shared/log.ts';
+import type { SealSecret } from '../shared/webhook-secrets.ts';
 import { createAnswerOnce } from './idempotency.ts';
 import { accessLog } from './middleware/access-log.ts';
 import { answerError } from './middleware/answer-error.ts';
@@ -36,8 +37,10 @@ export interface AppDependencies extends AuthenticateDependencies {
   readonly probe: Probe;
   /** Fees of x402 payments. */
   readonly feeTiers: readonly FeeTier[];
-  /** Whether x402 targets on this machine may be named; sandbox only. */
+  /** Whether x402 targets and webhooks on this machine may be named; sandbox only. */
   readonly allowLoopback: boolean;
+  /** Seals secrets of webhooks to the workers that deliver. */
+  readonly sealSecret: SealSecret;
   /** Gives new wallets on local chains their first coins; sandbox only. */
   readonly fund?: Fund | undefined;
 }

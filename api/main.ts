@@ -5,10 +5,12 @@ import { type ApiConfig, apiConfig, ConfigError } from '../shared/config.ts';
 import { createPool } from '../shared/db/pool.ts';
 import { createHttpGuard } from '../shared/http-guard.ts';
 import { createLogger } from '../shared/log.ts';
+import { readTargetCa } from '../shared/read-target-ca.ts';
 import { createStopSignal } from '../shared/stop-signal.ts';
+import { readWebhookPublicKey } from '../shared/webhook-keys.ts';
+import { createSecretSealer } from '../shared/webhook-secrets.ts';
 import { createApp } from './app.ts';
 import { createFundWallet } from './operations/fund-wallet.ts';
-import { readTargetCa } from './read-target-ca.ts';
 import { readTokenKeys } from './read-token-keys.ts';
 import { startServer } from './server.ts';
 import { createTemporalGateway } from './temporal-gateway.ts';
@@ -37,6 +39,7 @@ async function main(config: ApiConfig): Promise<void> {
     probe: createProbe(createGuard(config.targets)),
     feeTiers: config.feeTiers,
     allowLoopback: config.targets.allowLoopback,
+    sealSecret: createSecretSealer({ publicJwk: readWebhookPublicKey(config.webhookPublicKeyFile) }),
     fund: config.faucetUrl === undefined ? undefined : createFundWallet({ faucetUrl: config.faucetUrl }),
   });
   const server = await startServer({ app, host: config.host, port: config.port, log });

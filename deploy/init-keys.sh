@@ -1,11 +1,20 @@
 #!/bin/sh
 # Makes the secrets of an installation in DIR, once: identities of three signers with their key-encryption keys, of the
-# coordinator and of the policy step; and prints the lines for .env. It never replaces what is there.
-#   sh deploy/init-keys.sh DIR [command that runs signer/init.ts; default: node signer/init.ts]
+# coordinator and of the policy step, and the pair for secrets of webhooks; and prints the lines for .env. It never
+# replaces what is there, but makes what is missing of an installation of an earlier version.
+#   sh deploy/init-keys.sh DIR [command that runs Node in this folder; default: node]
 set -eu
 dir=${1:?usage: sh deploy/init-keys.sh DIR}
 shift
-[ $# -gt 0 ] || set -- node signer/init.ts
+[ $# -gt 0 ] || set -- node
+
+# Opened by the workers that deliver, and by nobody else; the api gets the public half only.
+[ -e "$dir/webhooks/webhooks.jwks.json" ] ||
+  "$@" worker/init-webhook-keys.ts --keys "$dir/webhooks/webhooks.jwks.json" --public "$dir/api/webhooks-public.json"
+if [ -e "$dir/policy/policy.json" ]; then
+  echo "The identities in $dir are there already and are left as they are." >&2
+  exit 0
+fi
 
 public_key() {
   # Not as one pipeline: that would end with the success of sed.
@@ -13,11 +22,11 @@ public_key() {
   printf '%s\n' "$made" | sed -n 's/.*"publicKey":"\([^"]*\)".*/\1/p'
 }
 
-one=$(public_key "$@" --kind signer --dir "$dir/signer-1")
-two=$(public_key "$@" --kind signer --dir "$dir/signer-2")
-three=$(public_key "$@" --kind signer --dir "$dir/signer-3")
-coordinator=$(public_key "$@" --kind coordinator --dir "$dir/coordinator")
-policy=$(public_key "$@" --kind policy --dir "$dir/policy")
+one=$(public_key "$@" signer/init.ts --kind signer --dir "$dir/signer-1")
+two=$(public_key "$@" signer/init.ts --kind signer --dir "$dir/signer-2")
+three=$(public_key "$@" signer/init.ts --kind signer --dir "$dir/signer-3")
+coordinator=$(public_key "$@" signer/init.ts --kind coordinator --dir "$dir/coordinator")
+policy=$(public_key "$@" signer/init.ts --kind policy --dir "$dir/policy")
 
 cat <<END
 PURSER_SIGNER_1_PUBLIC_KEY=$one

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Party, SignerEndpoint } from '../signer/client.ts';
 import { initSecrets } from '../signer/init.ts';
+import { initWebhookKeys, type WebhookKeyFiles } from '../worker/init-webhook-keys.ts';
 import { LOOPBACK } from './ports.ts';
 import { type Child, type Guard, startProcess, waitUntilReady } from './process.ts';
 
@@ -14,9 +15,10 @@ export interface StackKeys {
   coordinator: { identityFile: string; publicKey: string };
   policy: { identityFile: string; publicKey: string };
   signers: Record<Party, { identityFile: string; kekFile: string; publicKey: string }>;
+  webhooks: WebhookKeyFiles;
 }
 
-/** Makes what is missing of the keys: a coordinator's, the policy step's, and three signers'. */
+/** Makes what is missing of the keys: a coordinator's, the policy step's, three signers', and those for secrets of webhooks. */
 export async function prepareKeys(file: (...names: string[]) => string): Promise<StackKeys> {
   const prepare = async (kind: 'signer' | 'coordinator' | 'policy', dir: string) => {
     const identityFile = `${dir}/${kind === 'signer' ? 'identity' : kind}.json`;
@@ -26,10 +28,17 @@ export async function prepareKeys(file: (...names: string[]) => string): Promise
   const [first, second, third] = await Promise.all(
     PARTIES.map((party) => prepare('signer', file('signers', String(party)))),
   );
+  const webhooks = {
+    keysFile: file('keys', 'webhooks.jwks.json'),
+    publicKeyFile: file('keys', 'webhooks-public.json'),
+  };
+  if (!existsSync(webhooks.keysFile) || !existsSync(webhooks.publicKeyFile))
+    await initWebhookKeys({ ...webhooks, rotate: existsSync(webhooks.keysFile) });
   return {
     coordinator: await prepare('coordinator', file('keys')),
     policy: await prepare('policy', file('keys')),
     signers: { 1: first!, 2: second!, 3: third! },
+    webhooks,
   };
 }
 

@@ -86,6 +86,8 @@ export async function startStack(context: StackContext): Promise<Stack> {
     PURSER_PUBLIC_URL: baseUrl,
     PURSER_DEV_TOKEN_KEYS_FILE: people.keysFile,
     PURSER_LOOPBACK_TARGETS: 'on',
+    PURSER_WEBHOOK_KEYS_FILE: signers.keys.webhooks.keysFile,
+    PURSER_WEBHOOK_PUBLIC_KEY_FILE: signers.keys.webhooks.publicKeyFile,
   };
   const workerNames = Array.from({ length: context.workers ?? 1 }, (_, index) =>
     index === 0 ? 'worker' : `worker-${index + 1}`,

@@ -1,48 +1,11 @@
-import { getAddress } from 'viem';
 import { z } from 'zod';
-import type { ExtraToken, RegistryOptions } from './chain/registry.ts';
+import type { RegistryOptions } from './chain/registry.ts';
+import { chainId, depth, extraToken, feeTiers, gwei, list, port, rpcUrls } from './config-values.ts';
 import { isLoopback } from './domain/loopback.ts';
-import { atomDecimals } from './domain/money.ts';
-import { readFeeTiers } from './domain/x402-fee.ts';
 import { mailAddress, publicUrl, smtpServer } from './mail-settings.ts';
 
 /** The environment, a string a name, as processes get it. */
 export type Env = Readonly<Record<string, string | undefined>>;
-
-const chainId = z.string().regex(/^[a-z0-9-]{3,8}:[A-Za-z0-9]{1,64}$/, 'is a CAIP-2 id such as eip155:8453');
-const port = z.coerce.number().int().min(0).max(65_535);
-const list = z.string().transform((text) =>
-  text
-    .split(',')
-    .map((part) => part.trim())
-    .filter((part) => part !== ''),
-);
-
-const extraToken = z.string().transform((text, context): ExtraToken => {
-  const found =
-    /^(eip155:\d+)\/erc20:(0x[0-9a-fA-F]{40})=([A-Za-z0-9]{1,16})\/(\d{1,2})(?:\/([^/]{1,64})\/([^/]{1,16}))?$/.exec(
-      text,
-    );
-  if (!found) {
-    context.addIssue({
-      code: 'custom',
-      message: `"${text}" is not like eip155:31337/erc20:0x…=USDC/6 or …=USDC/6/USD Coin/2`,
-    });
-    return z.NEVER;
-  }
-  const [, chain = '', contract = '', symbol = '', decimals, name, version] = found;
-  if (Number(decimals) > atomDecimals) {
-    context.addIssue({ code: 'custom', message: `"${text}" has more than ${atomDecimals} decimals` });
-    return z.NEVER;
-  }
-  return {
-    chain,
-    asset: getAddress(contract),
-    symbol: symbol.toUpperCase(),
-    decimals: Number(decimals),
-    ...(name !== undefined && version !== undefined && { domain: { name, version } }),
-  };
-});
 
 const common = z.object({
   PURSER_ENV: z.enum(['sandbox', 'production']),
@@ -63,16 +26,15 @@ const chains = z.object({
   PURSER_EXTRA_TOKENS: list.pipe(z.array(extraToken)).default([]),
 });
 
-const feeTiers = z.string().transform((text, context) => {
-  const tiers = readFeeTiers(text);
-  if (typeof tiers !== 'string') return tiers;
-  context.addIssue({ code: 'custom', message: tiers });
-  return z.NEVER;
+const targets = z.object({
+  PURSER_LOOPBACK_TARGETS: z.enum(['on', 'off']).default('off'),
+  PURSER_TARGET_CA_FILE: z.string().min(1).optional(),
 });
 
 const api = common
   .extend(database.shape)
   .extend(chains.shape)
+  .extend(targets.shape)
   .extend({
     PURSER_HOST: z.string().min(1).default('127.0.0.1'),
     PURSER_PORT: port.default(8080),
@@ -80,8 +42,7 @@ const api = common
     PURSER_FAUCET_URL: z.url().optional(),
     PURSER_DEV_TOKEN_KEYS_FILE: z.string().min(1).optional(),
     PURSER_X402_FEE_TIERS: feeTiers.prefault('0=0'),
-    PURSER_LOOPBACK_TARGETS: z.enum(['on', 'off']).default('off'),
-    PURSER_TARGET_CA_FILE: z.string().min(1).optional(),
+    PURSER_WEBHOOK_PUBLIC_KEY_FILE: z.string().min(1),
   });
 
 const queueNames = ['wallet', 'wallet-signing', 'wallet-chain', 'wallet-webhooks'] as const;
@@ -93,33 +54,44 @@ const signer = z.strictObject({
   publicKey: z.string().min(1),
 });
 
-const worker = common.extend(chains.shape).extend({
-  PURSER_QUEUES: list.pipe(z.array(z.enum(queueNames)).min(1)).default([...queueNames]),
-  DATABASE_URL: database.shape.DATABASE_URL.optional(),
-  PURSER_DATABASE_POOL: database.shape.PURSER_DATABASE_POOL,
-  PURSER_POLICY_KEY_FILE: z.string().min(1).optional(),
-  PURSER_COORDINATOR_KEY_FILE: z.string().min(1).optional(),
-  PURSER_SIGNERS: z
-    .string()
-    .transform((text, context) => {
-      try {
-        return JSON.parse(text) as unknown;
-      } catch {
-        context.addIssue({ code: 'custom', message: 'is not JSON' });
-        return z.NEVER;
-      }
-    })
-    .pipe(z.array(signer).length(3))
-    .optional(),
-  PURSER_MAX_IN_FLIGHT: z.coerce.number().int().min(1).max(1_000).default(16),
-  PURSER_FUNDING_WAIT_SECONDS: z.coerce.number().int().min(1).max(604_800).default(3_600),
-  PURSER_GIVE_UP_SECONDS: z.coerce.number().int().min(60).max(2_592_000).default(86_400),
-  PURSER_WORKFLOW_BUNDLE: z.string().min(1).optional(),
-  PURSER_SPARE_KEYS: z.coerce.number().int().min(0).max(10).default(1),
-  PURSER_SMTP_URL: smtpServer.optional(),
-  PURSER_MAIL_FROM: mailAddress.optional(),
-  PURSER_PUBLIC_URL: publicUrl.optional(),
+/** An event's month, and so its deliveries, may go soon; the audit log keeps a year whatever is asked for. */
+const retention = z.object({
+  PURSER_EVENT_MONTHS: z.coerce.number().int().min(1).max(1_200).default(13),
+  PURSER_AUDIT_MONTHS: z.coerce.number().int().min(12).max(1_200).default(25),
 });
+
+const worker = common
+  .extend(chains.shape)
+  .extend(targets.shape)
+  .extend(retention.shape)
+  .extend({
+    PURSER_QUEUES: list.pipe(z.array(z.enum(queueNames)).min(1)).default([...queueNames]),
+    DATABASE_URL: database.shape.DATABASE_URL.optional(),
+    PURSER_DATABASE_POOL: database.shape.PURSER_DATABASE_POOL,
+    PURSER_POLICY_KEY_FILE: z.string().min(1).optional(),
+    PURSER_COORDINATOR_KEY_FILE: z.string().min(1).optional(),
+    PURSER_SIGNERS: z
+      .string()
+      .transform((text, context) => {
+        try {
+          return JSON.parse(text) as unknown;
+        } catch {
+          context.addIssue({ code: 'custom', message: 'is not JSON' });
+          return z.NEVER;
+        }
+      })
+      .pipe(z.array(signer).length(3))
+      .optional(),
+    PURSER_MAX_IN_FLIGHT: z.coerce.number().int().min(1).max(1_000).default(16),
+    PURSER_FUNDING_WAIT_SECONDS: z.coerce.number().int().min(1).max(604_800).default(3_600),
+    PURSER_GIVE_UP_SECONDS: z.coerce.number().int().min(60).max(2_592_000).default(86_400),
+    PURSER_WORKFLOW_BUNDLE: z.string().min(1).optional(),
+    PURSER_SPARE_KEYS: z.coerce.number().int().min(0).max(10).default(1),
+    PURSER_SMTP_URL: smtpServer.optional(),
+    PURSER_MAIL_FROM: mailAddress.optional(),
+    PURSER_PUBLIC_URL: publicUrl.optional(),
+    PURSER_WEBHOOK_KEYS_FILE: z.string().min(1).optional(),
+  });
 
 function read<S extends z.ZodType>(schema: S, env: Env): z.output<S> {
   // An empty variable is how compose files and shells say "not set".
@@ -168,26 +140,6 @@ function perChain<T>(env: Env, prefix: string, ids: readonly string[], parse: z.
   return found;
 }
 
-const depth = z.coerce.number().int().min(1).max(1_000);
-const rpcUrls = list.pipe(
-  z
-    .array(z.url({ protocol: /^https?$/, error: 'is not an http(s) URL' }))
-    .min(1)
-    // Most endpoints decide what is final: one that is named twice would have two votes.
-    .refine(
-      (urls) => new Set(urls.map((url) => url.replace(/\/$/, ''))).size === urls.length,
-      'names an endpoint twice',
-    ),
-);
-/** Gwei, at most nine decimals, as bigint wei. */
-const gwei = z
-  .string()
-  .regex(/^\d{1,9}(\.\d{1,9})?$/, 'is not an amount of gwei')
-  .transform((text) => {
-    const [whole = '0', fraction = ''] = text.split('.');
-    return BigInt(whole + fraction.padEnd(9, '0'));
-  });
-
 function registryOptions(
   env: Env,
   parsed: z.output<typeof chains> & { PURSER_ENV: 'sandbox' | 'production' },
@@ -200,6 +152,29 @@ function registryOptions(
   };
 }
 
+function targetsOf(parsed: z.output<typeof targets>) {
+  return {
+    /** Whether urls of this machine may be named, with http too. */
+    allowLoopback: parsed.PURSER_LOOPBACK_TARGETS === 'on',
+    /** Certificates (PEM) to trust besides the usual ones. */
+    caFile: parsed.PURSER_TARGET_CA_FILE,
+  };
+}
+
+function wrongTargets(parsed: z.output<typeof targets> & { PURSER_ENV: 'sandbox' | 'production' }): string[] {
+  if (parsed.PURSER_ENV !== 'production') return [];
+  const wrong: string[] = [];
+  if (parsed.PURSER_LOOPBACK_TARGETS === 'on')
+    wrong.push(
+      'PURSER_LOOPBACK_TARGETS is for trying out: it lets users reach this machine, so it is refused in production.',
+    );
+  if (parsed.PURSER_TARGET_CA_FILE)
+    wrong.push(
+      'PURSER_TARGET_CA_FILE is for trying out: whoever holds its key can pass for any target, so it is refused in production.',
+    );
+  return wrong;
+}
+
 /** What the api process is told. @throws ConfigError */
 export function apiConfig(env: Env) {
   const parsed = read(api, env);
@@ -209,14 +184,8 @@ export function apiConfig(env: Env) {
     throw new ConfigError([
       'PURSER_DEV_TOKEN_KEYS_FILE is for trying out: its issuer signs in anybody, so it is refused in production.',
     ]);
-  if (parsed.PURSER_ENV === 'production' && parsed.PURSER_LOOPBACK_TARGETS === 'on')
-    throw new ConfigError([
-      'PURSER_LOOPBACK_TARGETS is for trying out: it lets agents reach this machine, so it is refused in production.',
-    ]);
-  if (parsed.PURSER_ENV === 'production' && parsed.PURSER_TARGET_CA_FILE)
-    throw new ConfigError([
-      'PURSER_TARGET_CA_FILE is for trying out: whoever holds its key can pass for any target, so it is refused in production.',
-    ]);
+  const wrong = wrongTargets(parsed);
+  if (wrong.length > 0) throw new ConfigError(wrong);
   return {
     environment: parsed.PURSER_ENV,
     logLevel: parsed.PURSER_LOG_LEVEL,
@@ -227,12 +196,10 @@ export function apiConfig(env: Env) {
     /** JWKS file (RFC 7517) of the issuer whose access tokens are taken; without it none is. */
     tokenKeysFile: parsed.PURSER_DEV_TOKEN_KEYS_FILE,
     feeTiers: parsed.PURSER_X402_FEE_TIERS,
-    /** Of servers that agents name. */
-    targets: {
-      allowLoopback: parsed.PURSER_LOOPBACK_TARGETS === 'on',
-      /** Certificates (PEM) to trust besides the usual ones. */
-      caFile: parsed.PURSER_TARGET_CA_FILE,
-    },
+    /** Of servers that users name. */
+    targets: targetsOf(parsed),
+    /** JWK of the workers that deliver to webhooks: secrets are sealed to it. */
+    webhookPublicKeyFile: parsed.PURSER_WEBHOOK_PUBLIC_KEY_FILE,
     database: { url: parsed.DATABASE_URL, max: parsed.PURSER_DATABASE_POOL },
     temporal: temporal(parsed),
     registry: registryOptions(env, parsed),
@@ -264,7 +231,7 @@ export type AdminConfig = ReturnType<typeof adminConfig>;
 export function workerConfig(env: Env) {
   const parsed = read(worker, env);
   const serves = (queue: QueueName) => parsed.PURSER_QUEUES.includes(queue);
-  const wrong: string[] = [];
+  const wrong = wrongTargets(parsed);
   const need = (name: keyof typeof parsed, ...queues: QueueName[]) => {
     const wanting = queues.filter(serves);
     if (wanting.length > 0 && parsed[name] === undefined)
@@ -277,6 +244,7 @@ export function workerConfig(env: Env) {
   need('PURSER_SMTP_URL', 'wallet-webhooks');
   need('PURSER_MAIL_FROM', 'wallet-webhooks');
   need('PURSER_PUBLIC_URL', 'wallet-webhooks');
+  need('PURSER_WEBHOOK_KEYS_FILE', 'wallet-webhooks');
   const page = parsed.PURSER_PUBLIC_URL && new URL(parsed.PURSER_PUBLIC_URL);
   if (parsed.PURSER_ENV === 'production' && page && page.protocol !== 'https:' && !isLoopback(page.hostname))
     wrong.push('PURSER_PUBLIC_URL must begin with https:// in production: whoever reads a link on its way can decide.');
@@ -309,6 +277,12 @@ export function workerConfig(env: Env) {
     smtpServer: parsed.PURSER_SMTP_URL,
     mailFrom: parsed.PURSER_MAIL_FROM,
     publicUrl: parsed.PURSER_PUBLIC_URL,
+    /** JWKS with the private keys that open secrets of webhooks; the first one is the current one. */
+    webhookKeysFile: parsed.PURSER_WEBHOOK_KEYS_FILE,
+    /** Of servers that users name. */
+    targets: targetsOf(parsed),
+    /** Whole months that are kept of events with their deliveries, and of the audit log. */
+    retention: { eventMonths: parsed.PURSER_EVENT_MONTHS, auditMonths: parsed.PURSER_AUDIT_MONTHS },
     rpc,
     /** Ceiling of `maxFeePerGas` in wei by chain; where none is set the chain's default holds. */
     maxFeePerGasWei: perChain(env, 'PURSER_MAX_FEE_GWEI', parsed.PURSER_CHAINS, gwei),

@@ -152,6 +152,8 @@ export async function startOwnStack({
     PURSER_PUBLIC_URL: baseUrl,
     PURSER_DEV_TOKEN_KEYS_FILE: issuer.keysFile,
     PURSER_LOOPBACK_TARGETS: 'on',
+    PURSER_WEBHOOK_KEYS_FILE: keys.webhooks.keysFile,
+    PURSER_WEBHOOK_PUBLIC_KEY_FILE: keys.webhooks.publicKeyFile,
     PURSER_TEST_CRASH_PLAN: planFile,
     ...extraEnv,
   };

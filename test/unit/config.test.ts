@@ -6,6 +6,7 @@ const api = {
   DATABASE_URL: 'postgres://purser_app:hunter2@127.0.0.1/purser',
   TEMPORAL_ADDRESS: '127.0.0.1:7233',
   PURSER_CHAINS: 'eip155:31337',
+  PURSER_WEBHOOK_PUBLIC_KEY_FILE: '/keys/webhooks-public.json',
 };
 const worker = {
   ...api,
@@ -16,6 +17,7 @@ const worker = {
   PURSER_SMTP_URL: 'smtps://purser:hunter2@mail.example.com',
   PURSER_MAIL_FROM: 'Purser <purser@example.com>',
   PURSER_PUBLIC_URL: 'https://purser.example.com/',
+  PURSER_WEBHOOK_KEYS_FILE: '/keys/webhooks.jwks.json',
 };
 const message = (read: () => unknown): string => {
   try {
@@ -40,6 +42,7 @@ describe('configuration of the api', () => {
     expect(text).toMatch(/DATABASE_URL: is not a postgres:\/\/ URL/);
     expect(text).toMatch(/TEMPORAL_ADDRESS is missing\./);
     expect(text).toMatch(/PURSER_CHAINS is missing\./);
+    expect(text).toMatch(/PURSER_WEBHOOK_PUBLIC_KEY_FILE is missing\./);
   });
 
   it('never repeats a value: some are secret', () => {
@@ -126,12 +129,18 @@ describe('configuration of a worker', () => {
     expect(text).toMatch(/PURSER_RPC_EIP155_31337 is missing/);
   });
 
-  it('wants of the queue that sends mail the server, the sender, and where its links lead', () => {
+  it('wants of the queue that sends mail and events the server, the sender, where its links lead, and the keys of secrets', () => {
     const { TEMPORAL_ADDRESS, PURSER_ENV, PURSER_CHAINS } = worker;
     const text = message(() =>
       workerConfig({ TEMPORAL_ADDRESS, PURSER_ENV, PURSER_CHAINS, PURSER_QUEUES: 'wallet-webhooks' }),
     );
-    for (const name of ['DATABASE_URL', 'PURSER_SMTP_URL', 'PURSER_MAIL_FROM', 'PURSER_PUBLIC_URL'])
+    for (const name of [
+      'DATABASE_URL',
+      'PURSER_SMTP_URL',
+      'PURSER_MAIL_FROM',
+      'PURSER_PUBLIC_URL',
+      'PURSER_WEBHOOK_KEYS_FILE',
+    ])
       expect(text).toContain(`${name} is missing: queue wallet-webhooks needs it.`);
   });
 
@@ -173,6 +182,28 @@ describe('configuration of a worker', () => {
     );
   });
 
+  it('keeps servers that users name off this machine and to well-known authorities, and in production always', () => {
+    expect(workerConfig(worker).targets).toEqual({ allowLoopback: false, caFile: undefined });
+    const trying = { PURSER_LOOPBACK_TARGETS: 'on', PURSER_TARGET_CA_FILE: '/keys/ca.pem' };
+    expect(workerConfig({ ...worker, ...trying }).targets).toEqual({ allowLoopback: true, caFile: '/keys/ca.pem' });
+    for (const [name, value] of Object.entries(trying)) {
+      const env = {
+        ...worker,
+        PURSER_ENV: 'production',
+        PURSER_CHAINS: 'eip155:1',
+        PURSER_RPC_EIP155_1: 'http://h',
+        [name]: value,
+      };
+      expect(message(() => workerConfig(env))).toMatch(new RegExp(`${name} .* refused in production`));
+    }
+  });
+
+  it('keeps events for 13 months and the audit log for 25, unless told otherwise; that one at least a year', () => {
+    expect(workerConfig(worker).retention).toEqual({ eventMonths: 13, auditMonths: 25 });
+    const shortest = { PURSER_EVENT_MONTHS: '1', PURSER_AUDIT_MONTHS: '12' };
+    expect(workerConfig({ ...worker, ...shortest }).retention).toEqual({ eventMonths: 1, auditMonths: 12 });
+  });
+
   it('reads what is said for one chain: endpoints, depth, fee ceiling to the wei', () => {
     const config = workerConfig({
       ...worker,
@@ -189,6 +220,8 @@ describe('configuration of a worker', () => {
     ['PURSER_SIGNERS', '{'],
     ['PURSER_SIGNERS', '[]'],
     ['PURSER_MAX_IN_FLIGHT', '0'],
+    ['PURSER_EVENT_MONTHS', '0'],
+    ['PURSER_AUDIT_MONTHS', '11'],
     ['PURSER_RPC_EIP155_31337', 'ftp://h'],
     ['PURSER_RPC_EIP155_31337', 'https://h/v1, https://i, https://h/v1/'],
     ['PURSER_CONFIRMATIONS_EIP155_31337', '0'],

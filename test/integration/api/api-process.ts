@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { freePort } from '../../../dev/ports.ts';
 import { eventually } from '../../support/client.ts';
+import { testWebhookKeys } from '../../support/webhook-keys.ts';
 import { usdcContract } from './harness.ts';
 
 const main = fileURLToPath(new URL('../../../api/main.ts', import.meta.url));
@@ -28,6 +29,7 @@ export async function startApiProcess({
   env?: Readonly<Record<string, string>>;
 }): Promise<ApiProcess> {
   const port = await freePort();
+  const { PURSER_WEBHOOK_PUBLIC_KEY_FILE } = (await testWebhookKeys()).env;
   const child = spawn(process.execPath, [main], {
     env: {
       PATH: process.env.PATH,
@@ -39,6 +41,7 @@ export async function startApiProcess({
       PURSER_PORT: String(port),
       DATABASE_URL: databaseUrl,
       TEMPORAL_ADDRESS: temporalAddress,
+      PURSER_WEBHOOK_PUBLIC_KEY_FILE,
       ...env,
     },
     stdio: 'ignore',

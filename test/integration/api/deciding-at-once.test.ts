@@ -8,6 +8,7 @@ import { createAwaitApproval } from '../../../activities/await-approval.ts';
 import { freePort } from '../../../dev/ports.ts';
 import { databaseClock } from '../../../shared/db/clock.ts';
 import { createPool, type Pool } from '../../../shared/db/pool.ts';
+import { testWebhookKeys } from '../../support/webhook-keys.ts';
 import { callWith, startTestApi, type TestAccount, type TestApi } from './harness.ts';
 import { type Asked, askPeople, expireIn, tracesOf } from './questions.ts';
 
@@ -50,6 +51,7 @@ async function startProcess({ keys, temporalAddress }: { keys: string; temporalA
     PURSER_DEV_TOKEN_KEYS_FILE: keys,
     DATABASE_URL: api.databaseUrl,
     TEMPORAL_ADDRESS: temporalAddress,
+    ...(await testWebhookKeys()).env,
   };
   processes.push(spawn(process.execPath, [main], { env, stdio: 'ignore' }));
   const url = `http://127.0.0.1:${port}`;

@@ -18,7 +18,9 @@ import type { FeeTier } from '../../../shared/domain/x402-fee.ts';
 import { createHttpGuard, type HttpGuard } from '../../../shared/http-guard.ts';
 import { newId } from '../../../shared/ids.ts';
 import { createLogger, type Logger } from '../../../shared/log.ts';
+import { createSecretSealer } from '../../../shared/webhook-secrets.ts';
 import { createTestDatabase } from '../../support/database.ts';
+import { testWebhookKeys } from '../../support/webhook-keys.ts';
 
 export const usdcContract = '0x5FbDB2315678afecb367f032d93F642f64180aa3';
 export const recipient = '0x2B5AD5c4795c026514f8317c7a215E218DcCD6cF';
@@ -72,7 +74,8 @@ export async function startTestApi({
   usdc = usdcContract,
   takesTokens = true,
   feeTiers = [{ fromAmount: '0', rate: '0' }],
-  guard = createHttpGuard({ allowLoopback: true }),
+  allowLoopback = true,
+  guard = createHttpGuard({ allowLoopback }),
   log = createLogger({ process: 'test', level: 'silent' }),
 }: {
   temporalAddress: string;
@@ -82,6 +85,8 @@ export async function startTestApi({
   takesTokens?: boolean;
   /** Of x402 payments; none by default. */
   feeTiers?: readonly FeeTier[];
+  /** Whether x402 targets and webhooks may be on this machine. */
+  allowLoopback?: boolean;
   /** By which x402 targets are asked. */
   guard?: HttpGuard;
   log?: Logger;
@@ -113,7 +118,8 @@ export async function startTestApi({
     verifyToken,
     probe: createProbe(guard),
     feeTiers,
-    allowLoopback: true,
+    allowLoopback,
+    sealSecret: createSecretSealer({ publicJwk: (await testWebhookKeys()).publicJwk }),
   });
   const server = await startServer({ app, host: '127.0.0.1', port: 0, log });
   return {

@@ -3,12 +3,13 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freePort } from '../../../dev/ports.ts';
+import { testWebhookKeys } from '../../support/webhook-keys.ts';
 
 const main = fileURLToPath(new URL('../../../api/main.ts', import.meta.url));
 
-function start(env: Record<string, string>): ChildProcess {
+async function start(env: Record<string, string>): Promise<ChildProcess> {
   return spawn(process.execPath, [main], {
-    env: { PATH: process.env.PATH, ...env },
+    env: { PATH: process.env.PATH, ...(await testWebhookKeys()).env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
 }
@@ -39,7 +40,7 @@ describe('the api process', () => {
   beforeAll(async () => {
     const port = await freePort();
     url = `http://127.0.0.1:${port}`;
-    child = start({ ...environment, PURSER_PORT: String(port) });
+    child = await start({ ...environment, PURSER_PORT: String(port) });
     await until(() => fetch(`${url}/healthz`));
   });
   afterAll(() => {
@@ -63,7 +64,7 @@ describe('the api process', () => {
   });
 
   it('says in one sentence that its port is in use', async () => {
-    const other = start({ ...environment, PURSER_PORT: new URL(url).port });
+    const other = await start({ ...environment, PURSER_PORT: new URL(url).port });
     let said = '';
     other.stderr!.on('data', (part) => {
       said += part;

@@ -9,6 +9,7 @@ import { type RunningServer, startServer } from '../../../api/server.ts';
 import { freePort } from '../../../dev/ports.ts';
 import { createLogger } from '../../../shared/log.ts';
 import { eventually } from '../../support/client.ts';
+import { testWebhookKeys } from '../../support/webhook-keys.ts';
 
 const log = createLogger({ process: 'test', level: 'silent' });
 const file = (name: string) => fileURLToPath(new URL(`../../../${name}`, import.meta.url));
@@ -85,9 +86,9 @@ describe('a process', () => {
     // Nobody listens on port 1.
     ...{ DATABASE_URL: 'postgres://purser_app@127.0.0.1:1/purser', TEMPORAL_ADDRESS: '127.0.0.1:1' },
   };
-  function start(main: string, more: Record<string, string>) {
+  async function start(main: string, more: Record<string, string>) {
     const child = spawn(process.execPath, [file(main)], {
-      env: { ...env, ...more },
+      env: { ...env, ...(await testWebhookKeys()).env, ...more },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     let said = '';
@@ -105,7 +106,7 @@ describe('a process', () => {
 
   it('that is told twice within a second hears one wish, and told again later ends at once', async () => {
     const port = await freePort();
-    const { child, says, exited } = start('api/main.ts', { PURSER_PORT: String(port) });
+    const { child, says, exited } = await start('api/main.ts', { PURSER_PORT: String(port) });
     await says('listening');
     const silent = connect(port, '127.0.0.1');
     silent.on('error', () => {});
@@ -124,7 +125,7 @@ describe('a process', () => {
   });
 
   it('of a worker ends in order also while Temporal is away', async () => {
-    const { child, says, exited } = start('worker/main.ts', {
+    const { child, says, exited } = await start('worker/main.ts', {
       PURSER_QUEUES: 'wallet-webhooks',
       PURSER_SMTP_URL: 'smtp://127.0.0.1:1',
       PURSER_MAIL_FROM: 'purser@example.com',

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { readTargetCa } from '../../../api/read-target-ca.ts';
-import { certificate } from '../../support/certificate.ts';
+import { readTargetCa } from '../../shared/read-target-ca.ts';
+import { certificate } from '../support/certificate.ts';
 
 describe('the file of authorities for targets', () => {
   const dir = mkdtempSync(join(tmpdir(), 'purser-ca-'));
