@@ -90,6 +90,7 @@ create table webhook_deliveries (
 ) partition by range (created_at);
 create index webhook_deliveries_by_webhook on webhook_deliveries (webhook_id, created_at desc, id desc);
 create index webhook_deliveries_by_status on webhook_deliveries (webhook_id, status, created_at desc, id desc);
+create index webhook_deliveries_by_type on webhook_deliveries (webhook_id, event_type, created_at desc, id desc);
 create index webhook_deliveries_of_event on webhook_deliveries (event_id);
 create index webhook_deliveries_to_dispatch on webhook_deliveries (created_at, id) where dispatched_at is null;
 create index webhook_deliveries_due on webhook_deliveries (next_attempt_at, id) where status = 'pending';
@@ -160,9 +161,13 @@ create index audit_logs_by_seq on audit_logs (account_id, seq);
 create index audit_logs_by_account on audit_logs (account_id, created_at desc, id desc);
 create index audit_logs_by_agent on audit_logs (account_id, agent_id, created_at desc, id desc);
 create index audit_logs_by_result on audit_logs (account_id, result, created_at desc, id desc);
+-- Nearly every entry of an agent reports a success; the others are few among them.
+create index audit_logs_by_agent_and_result on audit_logs (account_id, agent_id, result, created_at desc, id desc)
+  where result <> 'success';
 create index audit_logs_by_action on audit_logs (account_id, action, created_at desc, id desc);
 create index audit_logs_by_actor on audit_logs (account_id, actor_id, created_at desc, id desc);
 create index audit_logs_by_resource on audit_logs (resource_id, created_at desc, id desc);
+create index audit_logs_by_resource_type on audit_logs (account_id, resource_type, created_at desc, id desc);
 
 -- Where each chain ends; its lock is what the sealing of one account waits for, and nothing else.
 create table audit_heads (
@@ -190,6 +195,7 @@ create table list_counts (
   count bigint not null,
   primary key (list, key, month)
 );
+create index list_counts_of_month on list_counts (list, month);
 create table list_count_deltas (
   list  text not null,
   key   text not null,
@@ -219,6 +225,8 @@ begin
   from added e cross join lateral (values
     (e.account_id),
     (e.account_id || '/action=' || e.action),
+    (e.account_id || '/actor=' || e.actor_id),
+    (e.account_id || '/resource_type=' || e.resource_type),
     (e.account_id || '/result=' || e.result),
     (e.account_id || '/agent=' || e.agent_id),
     (e.account_id || '/agent=' || e.agent_id || '/result=' || e.result)) as k (key)
@@ -234,7 +242,10 @@ begin
   insert into list_count_deltas (list, key, month, delta)
   select 'webhook_deliveries', k.key, month_of(d.created_at), count(*)
   from added d
-  cross join lateral (values (d.webhook_id), (d.webhook_id || '/status=' || d.status)) as k (key)
+  cross join lateral (values
+    (d.webhook_id),
+    (d.webhook_id || '/type=' || d.event_type),
+    (d.webhook_id || '/status=' || d.status)) as k (key)
   group by k.key, month_of(d.created_at);
   return null;
 end $$;
@@ -312,52 +323,73 @@ create function make_partition(parent text, month date) returns text
 language plpgsql set search_path = public, pg_temp as $$
 declare
   name text := parent || to_char(month, '"_"YYYY"_"MM');
-  bounds text := format('for values from (%L) to (%L)',
-    to_char(month, 'YYYY-MM-DD') || ' 00:00:00+00', to_char(month + interval '1 month', 'YYYY-MM-DD') || ' 00:00:00+00');
+  first_day text := to_char(month, 'YYYY-MM-DD') || ' 00:00:00+00';
+  end_day text := to_char(month + interval '1 month', 'YYYY-MM-DD') || ' 00:00:00+00';
+  is_late boolean;
 begin
   if to_regclass(name) is not null then return null; end if;
+  execute format('select exists (select from %I where created_at >= %L and created_at < %L)',
+    parent || '_other', first_day, end_day) into is_late;
+  if is_late then return null; end if;
   execute format('create table %I (like %I including defaults including constraints)', name, parent);
-  execute format('alter table %I attach partition %I %s', parent, name, bounds);
   if exists (select from pg_roles where rolname = 'purser_app') then
     -- Rows are reached by the parent's name only, with the rights that are given there.
     execute format('revoke all on %I from purser_app', name);
   end if;
+  -- Keeps readers and writers of the table waiting, until the transaction ends: it comes last.
+  execute format('alter table %I attach partition %I for values from (%L) to (%L)', parent, name, first_day, end_day);
   return name;
 exception when check_violation then
-  -- The block's changes are undone: the table is not there.
+  -- A row of that month has come meanwhile. The block's changes are undone: the table is not there.
   return null;
 end $$;
 
--- Keeps this month and the next ones ready. Run by the services' role, which cannot change the schema otherwise.
-create function keep_partitions_ready(months_ahead integer) returns setof text
-language plpgsql security definer set search_path = public, pg_temp set lock_timeout = '2s' as $$
+-- What is kept by month.
+create function partitioned_tables() returns text[] language sql immutable as $$
+  select array['events', 'webhook_deliveries', 'webhook_attempts', 'audit_logs']
+$$;
+
+-- The next three are run by the services' role, which cannot change the schema otherwise. Each call changes one partition
+-- at most, and waits for others shorter than the second after which Postgres looks for deadlocks: it is never a payment
+-- that gives way. Whoever is refused (lock_not_available) calls again.
+
+-- Makes the first partition that is missing of this month and the next ones; null when there is none.
+create function make_next_partition(months_ahead integer) returns text
+language plpgsql security definer set search_path = public, pg_temp set lock_timeout = '200ms' as $$
 declare
   parent text;
   made text;
 begin
+  if months_ahead is null or months_ahead not between 0 and 24 then
+    raise exception 'months_ahead is %; it is 0 to 24', months_ahead using errcode = 'invalid_parameter_value';
+  end if;
   perform pg_advisory_xact_lock(hashtext('partitions'));
-  foreach parent in array array['events', 'webhook_deliveries', 'webhook_attempts', 'audit_logs'] loop
-    for i in 0 .. least(greatest(months_ahead, 1), 24) loop
+  for i in 0 .. months_ahead loop
+    foreach parent in array partitioned_tables() loop
       made := make_partition(parent, (month_of(now()) + i * interval '1 month')::date);
-      if made is not null then return next made; end if;
+      if made is not null then return made; end if;
     end loop;
   end loop;
+  return null;
 end $$;
 
--- Takes away one month that is older than `keep_months` whole ones, the oldest first; null when there is none. The audit
--- log keeps a year whatever is asked for, and leaves where its chains go on from.
-create function drop_old_partition(parent text, keep_months integer) returns text
-language plpgsql security definer set search_path = public, pg_temp set lock_timeout = '2s' as $$
+-- Takes away the oldest month of a table, where it is older than `keep_months` whole ones; null when none is. The audit
+-- log keeps a year whatever is asked for, and leaves where its chains go on from. A month that deliveries under way
+-- need stays (object_in_use).
+create function drop_oldest_partition(parent text, keep_months integer) returns text
+language plpgsql security definer set search_path = public, pg_temp set lock_timeout = '200ms' as $$
 declare
   least_months integer := case parent when 'audit_logs' then 12 else 1 end;
   oldest date;
   name text;
+  is_needed boolean := false;
 begin
-  if parent not in ('events', 'webhook_deliveries', 'webhook_attempts', 'audit_logs') then
-    raise exception '% is not kept by month', parent;
+  if (parent = any (partitioned_tables())) is not true then
+    raise exception '% is not kept by month', parent using errcode = 'invalid_parameter_value';
   end if;
-  if keep_months < least_months then
-    raise exception '% keeps at least % months', parent, least_months;
+  if (keep_months between least_months and 1200) is not true then
+    raise exception '% keeps % to 1200 months, not %', parent, least_months, keep_months
+      using errcode = 'invalid_parameter_value';
   end if;
   perform pg_advisory_xact_lock(hashtext('partitions'));
   select min(to_date(right(c.relname, 7), 'YYYY_MM')) into oldest
@@ -365,21 +397,46 @@ begin
   where i.inhparent = to_regclass(parent) and c.relname ~ '_\d{4}_\d{2}$';
   if oldest is null or oldest >= month_of(now()) - keep_months * interval '1 month' then return null; end if;
   name := parent || to_char(oldest, '"_"YYYY"_"MM');
+  if parent = 'webhook_deliveries' then
+    execute format('select exists (select from %I where status = ''pending'')', name) into is_needed;
+  elsif parent = 'events' then
+    execute format(
+      'select exists (select from webhook_deliveries d join %I e on e.id = d.event_id where d.status = ''pending'')',
+      name) into is_needed;
+  end if;
+  if is_needed then
+    raise exception '% stays: deliveries of it are under way', name using errcode = 'object_in_use';
+  end if;
   if parent = 'audit_logs' then
     execute format(
       'insert into audit_checkpoints (account_id, seq, hash, created_at)
-       select distinct on (account_id) account_id, seq, hash, created_at from %I order by account_id, seq desc
+       select a.id, l.seq, l.hash, l.created_at
+       from accounts a cross join lateral (select * from %I where account_id = a.id order by seq desc limit 1) l
        on conflict (account_id) do update
        set seq = excluded.seq, hash = excluded.hash, created_at = excluded.created_at
        where audit_checkpoints.seq < excluded.seq', name);
   end if;
+  -- Nothing is folded meanwhile: the month's counts stand still, but for what its last writers add.
+  perform pg_advisory_xact_lock(hashtext('list counts'));
+  delete from list_counts where list = parent and month = oldest;
+  -- Waits for everybody who uses the table, and keeps everybody else waiting until the transaction ends.
   execute format('drop table %I', name);
   delete from list_count_deltas where list = parent and month = oldest;
-  delete from list_counts where list = parent and month = oldest;
   return name;
 end $$;
-revoke all on function make_partition(text, date), keep_partitions_ready(integer), drop_old_partition(text, integer)
-  from public;
+
+-- Rows that lie with the others, by the month that they are of.
+create function find_misplaced_rows() returns table (parent text, month date, count bigint)
+language sql security definer set search_path = public, pg_temp as $$
+  select o.parent, o.month, count(*)
+  from (select 'events' as parent, month_of(created_at) as month from events_other
+        union all select 'webhook_deliveries', month_of(created_at) from webhook_deliveries_other
+        union all select 'webhook_attempts', month_of(created_at) from webhook_attempts_other
+        union all select 'audit_logs', month_of(created_at) from audit_logs_other) o
+  group by o.parent, o.month order by o.parent, o.month
+$$;
+revoke all on function partitioned_tables(), make_partition(text, date), make_next_partition(integer),
+  drop_oldest_partition(text, integer), find_misplaced_rows() from public;
 
 -- What earlier versions have written: every month of it, and some to come.
 do $$
@@ -387,9 +444,10 @@ declare
   parent text;
   month date;
 begin
-  foreach parent in array array['events', 'webhook_deliveries', 'webhook_attempts', 'audit_logs'] loop
-    month := month_of(least(now(), (select min(created_at) from events_before),
-                            (select min(created_at) from audit_logs_before)));
+  foreach parent in array partitioned_tables() loop
+    month := month_of(least(now(), case parent
+      when 'events' then (select min(created_at) from events_before)
+      when 'audit_logs' then (select min(created_at) from audit_logs_before) end));
     while month <= month_of(now()) + interval '3 months' loop
       perform make_partition(parent, month);
       month := (month + interval '1 month')::date;
@@ -414,7 +472,8 @@ begin
       on webhooks, webhook_deliveries, audit_inbox, audit_heads, list_counts, list_count_deltas to purser_app;
     grant select, insert on events, audit_logs, webhook_attempts to purser_app;
     grant select on audit_checkpoints to purser_app;
-    grant execute on function keep_partitions_ready(integer), drop_old_partition(text, integer) to purser_app;
+    grant execute on function make_next_partition(integer), drop_oldest_partition(text, integer), find_misplaced_rows()
+      to purser_app;
     -- What is granted by default goes further.
     revoke update, delete, truncate on events, audit_logs, webhook_attempts from purser_app;
     revoke insert, update, delete, truncate on audit_checkpoints from purser_app;
