@@ -92,7 +92,7 @@ create index webhook_deliveries_by_webhook on webhook_deliveries (webhook_id, cr
 create index webhook_deliveries_by_status on webhook_deliveries (webhook_id, status, created_at desc, id desc);
 create index webhook_deliveries_by_type on webhook_deliveries (webhook_id, event_type, created_at desc, id desc);
 create index webhook_deliveries_of_event on webhook_deliveries (event_id);
-create index webhook_deliveries_to_dispatch on webhook_deliveries (created_at, id) where dispatched_at is null;
+create index webhook_deliveries_to_dispatch on webhook_deliveries (webhook_id, created_at, id) where dispatched_at is null;
 create index webhook_deliveries_due on webhook_deliveries (next_attempt_at, id) where status = 'pending';
 create index webhook_deliveries_begun on webhook_deliveries (webhook_id)
   where status = 'pending' and attempt = 0 and dispatched_at is not null;
