@@ -1,10 +1,9 @@
 import type { Clock } from '../shared/db/clock.ts';
-import { insertEvent } from '../shared/db/events.ts';
 import { inTransaction, type Pool } from '../shared/db/pool.ts';
-import { markUnfunded } from '../shared/db/transactions.ts';
 import type { Patience } from '../shared/domain/transaction.ts';
 import { endUnsent } from '../shared/end-unsent.ts';
 import { lockAgentAndTransaction } from './end-payment.ts';
+import { noteUnfunded } from './note-unfunded.ts';
 
 export interface AwaitFundsResult {
   readonly outcome: 'waiting' | 'failed' | 'filling' | 'ended';
@@ -21,24 +20,9 @@ export function createAwaitFunds({ pool, clock, patience }: { pool: Pool; clock:
       const { row } = await lockAgentAndTransaction(db, transactionId);
       if (row.status !== 'pending') return { outcome: 'ended' };
       const now = await clock(db);
-      const { since, isNew } = (await markUnfunded(db, { id: row.id, notice: message, now }))!;
+      const since = (await noteUnfunded(db, { row, notice: message, now }))!;
       if (now.getTime() - since.getTime() > patience.fundingWaitMs)
         return { outcome: await endUnsent(db, row, { code: 'insufficient_funds', message }) };
-      if (isNew)
-        await insertEvent(db, {
-          accountId: row.account_id,
-          agentId: row.agent_id,
-          type: 'agent.low_gas',
-          resourceType: 'agent',
-          resourceId: row.agent_id,
-          data: {
-            agent_id: row.agent_id,
-            chain: row.chain,
-            address: row.from_address,
-            transaction_id: row.id,
-            message,
-          },
-        });
       return { outcome: 'waiting' };
     });
   };

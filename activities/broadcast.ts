@@ -1,10 +1,12 @@
 import type { ChainAdapter, Chains } from '../shared/chain/adapter.ts';
 import { purposeOf } from '../shared/chain/evm/read-signed.ts';
-import { findAttempts, markSent, storeAttempt } from '../shared/db/attempts.ts';
+import { findAttempts, markSent } from '../shared/db/attempts.ts';
 import type { Pool } from '../shared/db/pool.ts';
 import { findSlot, wishFor } from '../shared/db/slots.ts';
-import { markUnfunded, putNotice } from '../shared/db/transactions.ts';
+import { putNotice } from '../shared/db/transactions.ts';
 import { findPayment } from './find-payment.ts';
+import { noteSignedUnfunded } from './note-unfunded.ts';
+import { storeSigned } from './store-signed.ts';
 
 /**
  * - `sent`: a node has the bytes, or one of the payment's attempts is in a block.
@@ -43,7 +45,7 @@ export function createBroadcast({ pool, chains, clock }: BroadcastDependencies) 
   }): Promise<BroadcastResult> {
     const { row, adapter } = await findPayment({ pool, chains }, transactionId);
     const purpose = purposeOf(raw, { from: row.from_address });
-    if (!(await storeAttempt(pool, { transactionId, hash, raw, purpose, version }))) return { outcome: 'ended' };
+    if (!(await storeSigned(pool, { row, hash, raw, purpose, version }))) return { outcome: 'ended' };
     const slot = await findSlot(pool, { transactionId });
     if (purpose === 'payment' && slot?.wanted && slot.wanted !== 'speed_up') return { outcome: 'superseded' };
     const result = await adapter.send({ raw });
@@ -54,15 +56,10 @@ export function createBroadcast({ pool, chains, clock }: BroadcastDependencies) 
     // Another answer does not undo what happened before: the bytes may be mined, or wait at another node.
     if (await isOnChain({ pool, adapter, transactionId })) return { outcome: 'sent' };
     if (result.outcome === 'slot_taken') return { outcome: 'undecided' };
-    if (result.outcome === 'unfunded')
-      await markUnfunded(pool, { id: row.id, notice: unfundedNotice(row.from_address, result.reason), now: clock() });
+    if (result.outcome === 'unfunded') await noteSignedUnfunded(pool, { row, reason: result.reason, now: clock() });
     else await useUpNonce(pool, { transactionId, purpose, reason: result.reason });
     return { outcome: result.outcome };
   };
-}
-
-export function unfundedNotice(address: string, reason: string): string {
-  return `The wallet ${address} cannot pay for the signed transaction yet: ${reason}. It goes on once money has arrived.`;
 }
 
 /** No node will ever take the payment: it fails once its nonce is used up. What does nothing itself can only be tried again. */

@@ -1,12 +1,14 @@
 import type { ChainAdapter, Chains, Inclusion, SendResult, SlotOwner } from '../shared/chain/adapter.ts';
-import { type AttemptRow, clearInclusions, findAttempts, markSent, storeAttempt } from '../shared/db/attempts.ts';
+import { type AttemptRow, clearInclusions, findAttempts, markSent } from '../shared/db/attempts.ts';
 import type { Pool } from '../shared/db/pool.ts';
 import { findSlot, wishFor } from '../shared/db/slots.ts';
-import { getTransaction, markUnfunded, putNotice, type TransactionRow } from '../shared/db/transactions.ts';
+import { getTransaction, putNotice, type TransactionRow } from '../shared/db/transactions.ts';
 import type { Patience } from '../shared/domain/transaction.ts';
-import { unfundedNotice, useUpNonce } from './broadcast.ts';
+import { useUpNonce } from './broadcast.ts';
 import { findPayment } from './find-payment.ts';
+import { noteSignedUnfunded } from './note-unfunded.ts';
 import { isDeepEnough, type RecordDependencies, recordFinality, recordInclusion } from './record-inclusion.ts';
+import { storeSigned } from './store-signed.ts';
 
 /**
  * - `final`: in a block, deep enough, stored; `settle` can end the payment (or it has ended).
@@ -54,7 +56,7 @@ export function createCheckChain({ pool, chains, clock, patience }: CheckChainDe
     if (!owner.samePayment) return { state: 'replaced', by: hash };
     // One of ours under another signature, one that the database has lost: it is done.
     const { purpose, version } = owner.attempt;
-    await storeAttempt(pool, { transactionId, hash, raw: owner.raw, purpose, version });
+    await storeSigned(pool, { row, hash, raw: owner.raw, purpose, version });
     return noteInclusions(
       { db: pool, adapter },
       { transactionId, headNumber: head.number, inclusions: [owner.inclusion] },
@@ -113,8 +115,7 @@ async function sendIfLost(
     await markSent(pool, { chain: row.chain, hash, sentAt: clock() });
     await putNotice(pool, { id: row.id, notice: null });
   }
-  if (result.outcome === 'unfunded')
-    await markUnfunded(pool, { id: row.id, notice: unfundedNotice(row.from_address, result.reason), now: clock() });
+  if (result.outcome === 'unfunded') await noteSignedUnfunded(pool, { row, reason: result.reason, now: clock() });
   if (result.outcome === 'refused') await useUpNonce(pool, { transactionId: row.id, purpose, reason: result.reason });
   return result.outcome;
 }

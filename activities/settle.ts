@@ -11,7 +11,8 @@ import {
   type TransactionRow,
   takeLongestWaiting,
 } from '../shared/db/transactions.ts';
-import { endUnsent, type Failure } from '../shared/end-unsent.ts';
+import { endUnsent, type Failure, noteFailure } from '../shared/end-unsent.ts';
+import { noteTransaction } from '../shared/note-transaction.ts';
 import { lockAgentAndTransaction } from './end-payment.ts';
 import { impossible } from './failures.ts';
 
@@ -47,15 +48,29 @@ export function createSettle({ pool }: { pool: Pool }) {
       const isPaid = final.succeeded === true && final.purpose === 'payment';
       await closeReservation(db, { paymentId: transactionId, state: isPaid ? 'settled' : 'released' });
       await closeHolds(db, { ownerId: row.id, block: blockNumber, spent: spentOf(row, { feeMinor, isPaid }) });
-      if (isPaid) await confirmTransaction(db, fact);
-      else {
-        await failTransaction(db, { id: row.id, ...failureOf(final, slot) });
-        await noteReceipt(db, fact);
-      }
       await closeSlot(db, { transactionId });
+      if (isPaid) await confirm(db, row, fact);
+      else await failByChain(db, row, { fact, failure: failureOf(final, slot) });
       return ended(db, row, isPaid ? 'confirmed' : 'failed');
     });
   };
+}
+
+/** What the final receipt says. */
+type Receipt = Parameters<typeof confirmTransaction>[1];
+
+async function confirm(db: Queryable, { id }: TransactionRow, fact: Receipt): Promise<void> {
+  if (await confirmTransaction(db, fact)) await noteTransaction(db, { id, type: 'payment.completed' });
+}
+
+async function failByChain(
+  db: Queryable,
+  row: TransactionRow,
+  { fact, failure }: { fact: Receipt; failure: Failure },
+): Promise<void> {
+  const isFailed = await failTransaction(db, { id: row.id, ...failure });
+  await noteReceipt(db, fact);
+  if (isFailed) await noteFailure(db, row, failure);
 }
 
 /** Whether a replacement is wanted, or was decided upon and is not signed yet. */

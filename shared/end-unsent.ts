@@ -5,10 +5,20 @@ import type { Queryable } from './db/pool.ts';
 import { closeReservation } from './db/reservations.ts';
 import { closeSlot, findSlot, hasLaterSlots, releaseSlot, wishFor } from './db/slots.ts';
 import { type FailureCode, failTransaction, type TransactionRow } from './db/transactions.ts';
+import { noteTransaction } from './note-transaction.ts';
 
 export interface Failure {
   readonly code: FailureCode;
   readonly message: string;
+}
+
+/** Tells the receivers of events that a payment has failed; of what the policies deny they were told with the decision. */
+export async function noteFailure(
+  db: Queryable,
+  { id }: Pick<TransactionRow, 'id'>,
+  { code }: Pick<Failure, 'code'>,
+): Promise<void> {
+  if (code !== 'policy_violation') await noteTransaction(db, { id, type: 'payment.failed' });
 }
 
 /**
@@ -23,9 +33,10 @@ export async function endUnsent(db: Queryable, row: TransactionRow, failure: Fai
     await wishFor(db, { transactionId: row.id, wanted: 'fill', end: failure });
     return 'filling';
   }
-  await failTransaction(db, { id: row.id, ...failure });
+  const isFailed = await failTransaction(db, { id: row.id, ...failure });
   await closeReservation(db, { paymentId: row.id, state: 'released' });
   await dropHolds(db, { ownerId: row.id });
   if (!(await releaseSlot(db, { transactionId: row.id }))) await closeSlot(db, { transactionId: row.id });
+  if (isFailed) await noteFailure(db, row, failure);
   return 'failed';
 }

@@ -2,6 +2,7 @@ import { deriveEvmAddress } from '../../shared/chain/derive-address.ts';
 import type { Registry } from '../../shared/chain/registry.ts';
 import { takeChildIndex } from '../../shared/db/account-keys.ts';
 import { type AgentRow, findAgent, insertAgent, insertWallet, isAgentNameTaken } from '../../shared/db/agents.ts';
+import { insertEvent } from '../../shared/db/events.ts';
 import { inTransaction, type Pool, violatedConstraint } from '../../shared/db/pool.ts';
 import { PurserError } from '../../shared/errors.ts';
 import { newId } from '../../shared/ids.ts';
@@ -69,7 +70,16 @@ async function storeAgent(
       });
       await insertWallet(db, { id: newId('wal'), agentId: id, accountKeyId: key.id, path, address });
       const agent = (await findAgent(db, { id, accountId }))!;
-      await once.answer(db, renderAgent(agent));
+      const shown = renderAgent(agent);
+      await insertEvent(db, {
+        accountId,
+        agentId: id,
+        type: 'agent.created',
+        resourceType: 'agent',
+        resourceId: id,
+        data: shown,
+      });
+      await once.answer(db, shown);
       return agent;
     });
   } catch (error) {

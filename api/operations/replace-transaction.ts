@@ -1,15 +1,13 @@
-import type { Registry } from '../../shared/chain/registry.ts';
 import { inTransaction, type Pool } from '../../shared/db/pool.ts';
 import { findTransaction, type TransactionRow } from '../../shared/db/transactions.ts';
 import { PurserError } from '../../shared/errors.ts';
+import { renderTransaction } from '../../shared/render-transaction.ts';
 import { cancelPayment, type Standing, speedUpPayment } from '../../shared/replace-payment.ts';
 import type { Once } from '../idempotency.ts';
-import { renderTransaction } from '../render/transaction.ts';
 import type { TemporalGateway } from '../temporal-gateway.ts';
 
 export interface ReplaceTransactionDependencies {
   readonly pool: Pool;
-  readonly registry: Registry;
   readonly temporal: Pick<TemporalGateway, 'tellReplace'>;
 }
 
@@ -24,7 +22,7 @@ const requests = {
  * @throws PurserError 409 where it cannot be done (any more)
  */
 export async function replaceTransaction(
-  { pool, registry, temporal }: ReplaceTransactionDependencies,
+  { pool, temporal }: ReplaceTransactionDependencies,
   { row, wish, once }: { row: TransactionRow; wish: keyof typeof requests; once: Once },
 ): Promise<unknown> {
   const { work, code, verb } = requests[wish];
@@ -37,7 +35,7 @@ export async function replaceTransaction(
       throw new PurserError(code, `${explain(after, standing)}: it cannot be ${verb}.`, {
         details: { transaction_id: id, status: after.status, status_detail: after.status_detail },
       });
-    const shown = renderTransaction(after, { registry });
+    const shown = renderTransaction(after);
     await once.answer(db, shown);
     return shown;
   });

@@ -1,5 +1,6 @@
 import { countTransactions, findTransaction, listTransactions } from '../../shared/db/transactions.ts';
 import { isId } from '../../shared/ids.ts';
+import { renderTransaction } from '../../shared/render-transaction.ts';
 import { defineEndpoint, type Endpoint } from '../endpoint.ts';
 import type { Caller } from '../middleware/authenticate.ts';
 import { replaceTransaction } from '../operations/replace-transaction.ts';
@@ -10,7 +11,6 @@ import {
   submittedTransaction,
 } from '../operations/submit-transaction.ts';
 import { readPage } from '../read-page.ts';
-import { renderTransaction } from '../render/transaction.ts';
 import { requireAgent } from '../require-agent.ts';
 import { simulation } from '../schemas/simulate.ts';
 import {
@@ -25,7 +25,7 @@ const tag = 'Transactions';
 
 /** Endpoints of transactions. */
 export function createTransactionEndpoints(deps: SubmitTransactionDependencies): Endpoint[] {
-  const { pool, registry } = deps;
+  const { pool } = deps;
   const findOwn = async ({ caller, id }: { caller: Caller; id: string }) =>
     isId('tx', id) ? findTransaction(pool, { id, accountId: caller.accountId }) : undefined;
   return [
@@ -50,11 +50,9 @@ export function createTransactionEndpoints(deps: SubmitTransactionDependencies):
         'insufficient_funds',
       ],
       handle: async ({ caller, body, log, once }) =>
-        renderTransaction(await submitTransaction(deps, { accountId: caller.accountId, body, log, once }), {
-          registry,
-        }),
+        renderTransaction(await submitTransaction(deps, { accountId: caller.accountId, body, log, once })),
       rebuild: async ({ caller, resourceId: id }) =>
-        renderTransaction(await submittedTransaction(deps, { id, accountId: caller.accountId }), { registry }),
+        renderTransaction(await submittedTransaction(deps, { id, accountId: caller.accountId })),
     }),
     defineEndpoint({
       method: 'post',
@@ -93,7 +91,7 @@ export function createTransactionEndpoints(deps: SubmitTransactionDependencies):
           page: query,
           count: () => countTransactions(pool, filter),
           list: (window) => listTransactions(pool, { ...filter, ...window }),
-          render: (row) => renderTransaction(row, { registry }),
+          render: renderTransaction,
         });
       },
     }),
@@ -137,7 +135,7 @@ export function createTransactionEndpoints(deps: SubmitTransactionDependencies):
       answer: transaction,
       errors: ['invalid_request', 'resource_not_found'],
       find: findOwn,
-      handle: async ({ found }) => renderTransaction(found, { registry }),
+      handle: async ({ found }) => renderTransaction(found),
     }),
   ];
 }

@@ -46,10 +46,18 @@ export async function hasAttempts(db: Queryable, { transactionId }: { transactio
   return rows[0]!.found;
 }
 
+/** What storing signed bytes has changed. */
+export interface StoredAttempt {
+  /** They were not there before. */
+  readonly isNew: boolean;
+  /** They are the first ones of their payment that pay: from now on it is being sent. */
+  readonly isFirstPayment: boolean;
+}
+
 /**
  * Stores signed bytes before they are sent, moves the payment to `broadcast` and announces the attempt, all at once.
  * A repeat changes nothing, and a payment that is in a block already stays as it is.
- * @returns false when the payment is not pending any more: nothing was stored, nothing may be sent
+ * @returns undefined when the payment is not pending any more: nothing was stored, nothing may be sent
  */
 export async function storeAttempt(
   db: Queryable,
@@ -60,21 +68,25 @@ export async function storeAttempt(
     purpose,
     version,
   }: { transactionId: string; hash: string; raw: string } & Pick<AttemptRow, 'purpose' | 'version'>,
-): Promise<boolean> {
-  const { rows } = await db.query(
-    `with pending as (select id, chain from transactions where id = $1 and status = 'pending' for update),
+): Promise<StoredAttempt | undefined> {
+  // The lock gives the row as the last writer has left it: of two at once, one finds that a hash is there.
+  const { rows } = await db.query<StoredAttempt>(
+    `with pending as (select id, chain, hash from transactions where id = $1 and status = 'pending' for update),
      stored as (
        insert into attempts (chain, hash, transaction_id, raw, purpose, version)
        select chain, $2, id, $3, $5, $6 from pending
-       on conflict (chain, hash) do nothing),
+       on conflict (chain, hash) do nothing
+       returning hash),
      moved as (
        update transactions
        set hash = case when $5 = 'payment' then $2 else hash end, status_detail = 'broadcast', updated_at = now()
        where id in (select id from pending) and status_detail <> 'confirming')
-     select pg_notify($4, chain) from pending`,
+     select pg_notify($4, chain), exists (select from stored) as "isNew",
+            $5 = 'payment' and hash is null as "isFirstPayment"
+     from pending`,
     [transactionId, hash, raw, attemptsChannel, purpose, version],
   );
-  return rows.length === 1;
+  return rows[0] && { isNew: rows[0].isNew, isFirstPayment: rows[0].isFirstPayment };
 }
 
 /** Notes that a node has the bytes; the first time counts. */

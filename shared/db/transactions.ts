@@ -145,6 +145,12 @@ const shown = `select t.*, greatest(t.confirmations, h.number - t.block_number +
     select * from approvals where payment_id = t.id
     order by (status = 'pending') desc, expires_at, id limit 1) a on true`;
 
+/** The row as a client sees it, whoever's it is: for events about it. */
+export async function showTransaction(db: Queryable, { id }: { id: string }): Promise<TransactionRow | undefined> {
+  const { rows } = await db.query<TransactionRow>(`${shown} where t.id = $1`, [id]);
+  return rows[0];
+}
+
 /** The row, if it is this account's: for the api. */
 export async function findTransaction(
   db: Queryable,

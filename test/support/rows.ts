@@ -1,3 +1,4 @@
+import { serializeTransaction } from 'viem';
 import type { Pool } from '../../shared/db/pool.ts';
 import { insertTransaction } from '../../shared/db/transactions.ts';
 import { newId } from '../../shared/ids.ts';
@@ -54,3 +55,9 @@ export async function insertTestPayment(
   });
   return id;
 }
+
+/** Signed bytes of some payment, where it does not matter of which: nothing is sent. */
+export const signedBytes = serializeTransaction(
+  { type: 'eip1559', chainId: 31337, nonce: 0, gas: 21_000n, maxFeePerGas: 2n, maxPriorityFeePerGas: 1n },
+  { r: `0x${'1'.repeat(64)}`, s: `0x${'2'.repeat(64)}`, yParity: 0 },
+);

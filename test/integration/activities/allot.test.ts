@@ -14,7 +14,7 @@ import { getTransaction } from '../../../shared/db/transactions.ts';
 import { newId } from '../../../shared/ids.ts';
 import { importReceiptKey, verifyReceipt } from '../../../shared/receipt.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { insertTestAgent, insertTestPayment } from '../../support/rows.ts';
+import { insertTestAgent, insertTestPayment, signedBytes } from '../../support/rows.ts';
 
 const clock = databaseClock;
 const maxInFlight = 3;
@@ -64,7 +64,7 @@ async function allotted(id: string, minedCount = 0) {
 /** As the watcher does once an attempt is deep enough. */
 async function finish(id: string, succeeded = true) {
   const hash = `0x${id}`;
-  await storeAttempt(pool, { transactionId: id, hash, raw: '0x', purpose: 'payment', version: 1 });
+  await storeAttempt(pool, { transactionId: id, hash, raw: signedBytes, purpose: 'payment', version: 1 });
   await pool.query(
     `update attempts set block_number = 7, block_hash = '0xb', succeeded = $2, fee_minor = 21000, final_at = now() where hash = $1`,
     [hash, succeeded],
@@ -181,7 +181,7 @@ describe('allot', () => {
     const agent = await insertTestAgent(pool);
     const [a, b] = [await insertTestPayment(pool, agent), await insertTestPayment(pool, agent)];
     await allotted(a);
-    await storeAttempt(pool, { transactionId: a, hash: `0x${a}`, raw: '0x', purpose: 'payment', version: 1 });
+    await storeAttempt(pool, { transactionId: a, hash: `0x${a}`, raw: signedBytes, purpose: 'payment', version: 1 });
     await fail(a, 'replaced', 'by another');
     expect((await allotted(b)).payload.transaction.nonce).toBe(1);
   });
@@ -219,7 +219,7 @@ describe('allot', () => {
     const agent = await insertTestAgent(pool);
     const id = await insertTestPayment(pool, agent);
     await allotted(id);
-    await storeAttempt(pool, { transactionId: id, hash: `0x${id}`, raw: '0x', purpose: 'payment', version: 1 });
+    await storeAttempt(pool, { transactionId: id, hash: `0x${id}`, raw: signedBytes, purpose: 'payment', version: 1 });
     await pool.query(`update agents set status = 'inactive' where id = $1`, [agent.agentId]);
     expect(await allot(id)).toEqual({ outcome: 'signed' });
     expect(await evaluatePolicy(id)).toEqual({ outcome: 'allowed', resume: 'watch' });
@@ -253,7 +253,7 @@ describe('settle', () => {
     const agent = await insertTestAgent(pool);
     const id = await insertTestPayment(pool, agent);
     await allotted(id);
-    await storeAttempt(pool, { transactionId: id, hash: `0x${id}`, raw: '0x', purpose: 'payment', version: 1 });
+    await storeAttempt(pool, { transactionId: id, hash: `0x${id}`, raw: signedBytes, purpose: 'payment', version: 1 });
     expect(await settle(id)).toEqual({ state: 'open' });
     expect((await row(id)).status).toBe('pending');
   });

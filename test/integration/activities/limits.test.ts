@@ -16,7 +16,7 @@ import type { PolicyType } from '../../../shared/domain/policy/engine.ts';
 import { newId } from '../../../shared/ids.ts';
 import { importReceiptKey } from '../../../shared/receipt.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { insertTestAgent, insertTestPayment, type TestAgent } from '../../support/rows.ts';
+import { insertTestAgent, insertTestPayment, signedBytes, type TestAgent } from '../../support/rows.ts';
 
 const { privateKey } = generateKeyPairSync('ed25519');
 const maxInFlight = 3;
@@ -117,7 +117,7 @@ async function countRows(table: string, id: string) {
 /** As the watcher does once an attempt is deep enough. */
 async function finish(id: string, { succeeded = true, block = 7 }: { succeeded?: boolean; block?: number } = {}) {
   const hash = `0x${id}`;
-  await storeAttempt(pool, { transactionId: id, hash, raw: '0x', purpose: 'payment', version: 1 });
+  await storeAttempt(pool, { transactionId: id, hash, raw: signedBytes, purpose: 'payment', version: 1 });
   await pool.query(
     `update attempts set block_number = $3, block_hash = '0xb', succeeded = $2, fee_minor = 21000, final_at = now()
      where hash = $1`,
@@ -511,6 +511,7 @@ describe('a payment that people have answered', () => {
     expect(rows).toMatchObject([
       { type: 'approval.requested', data: { status: 'pending', amount: '11', token: 'USDC', transaction_id: id } },
       { type: 'approval.expired', data: { status: 'expired', amount: '11', approvers: ['a@example.com'] } },
+      { type: 'payment.failed', data: { id, failure_code: 'approval_timeout', approval: { status: 'expired' } } },
     ]);
   });
 });

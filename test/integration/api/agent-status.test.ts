@@ -15,7 +15,7 @@ describe('the status of an agent', () => {
 
   async function eventsOf(agentId: string) {
     const { rows } = await api.pool.query(
-      'select type, account_id, resource_type, resource_id, data from events where agent_id = $1 order by created_at, id',
+      `select type, account_id, resource_type, resource_id, data from events where agent_id = $1 and type <> 'agent.created' order by created_at, id`,
       [agentId],
     );
     return rows;

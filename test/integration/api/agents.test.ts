@@ -53,6 +53,20 @@ describe('agents', () => {
     });
     const { rows } = await api.pool.query('select next_index from account_keys where account_id = $1', [account.id]);
     expect(rows[0].next_index).toBe(1);
+    const { rows: events } = await api.pool.query('select type, data from events where account_id = $1', [account.id]);
+    expect(events).toEqual([{ type: 'agent.created', data: answers.find(({ status }) => status === 200)?.body }]);
+  });
+
+  it('F39 tells of an agent once, however often it is asked for with one key', async () => {
+    const account = await api.account();
+    const body = { agent_name: 'asked for often', chain: 'eip155:31337' };
+    const ask = () => account.call('POST', '/api/v1/agents', body, { 'idempotency-key': 'once' });
+    await Promise.all([ask(), ask(), ask()]);
+    const { body: agent } = await ask();
+    const { rows } = await api.pool.query('select type, resource_id, data from events where account_id = $1', [
+      account.id,
+    ]);
+    expect(rows).toEqual([{ type: 'agent.created', resource_id: agent.id, data: agent }]);
   });
 
   it('allows the same name in another account, and in another case', async () => {

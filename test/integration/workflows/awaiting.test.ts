@@ -85,9 +85,9 @@ describe('a payment that waits for a person while the chain cannot be asked', ()
     const result = await client.workflow.execute(workflowNames.transaction, transactionStart(row));
     expect(result).toBe('failed');
     expect(await getTransaction(pool, { id })).toMatchObject({ status: 'failed', failure_code: 'approval_timeout' });
-    const { rows } = await pool.query(`select type from events where agent_id = $1 order by created_at`, [
+    const { rows } = await pool.query(`select type from events where agent_id = $1 order by created_at, id`, [
       agent.agentId,
     ]);
-    expect(rows.map(({ type }) => type)).toEqual(['approval.requested', 'approval.expired']);
+    expect(rows.map(({ type }) => type)).toEqual(['approval.requested', 'approval.expired', 'payment.failed']);
   });
 });

@@ -1,14 +1,15 @@
-import { readSigned } from '../../shared/chain/evm/read-signed.ts';
-import type { Registry } from '../../shared/chain/registry.ts';
-import type { ShownAttempt, TransactionRow } from '../../shared/db/transactions.ts';
-import { formatAmount } from '../../shared/domain/money.ts';
+import { readSigned } from './chain/evm/read-signed.ts';
+import type { ShownAttempt, TransactionRow } from './db/transactions.ts';
+import { formatAmount } from './domain/money.ts';
 
-/** Wei a coin: also for old payments on an EVM chain that is no longer served here. */
-const evmNativeDecimals = 18;
+/**
+ * Decimals of the coins that fees are paid in, by the namespace of the chain's id (CAIP-2): also of payments on a chain
+ * that is no longer served here.
+ */
+const feeDecimals: Readonly<Record<string, number>> = { eip155: 18, bip122: 8, tron: 6 };
 
-/** A transaction as on the wire. */
-export function renderTransaction(row: TransactionRow, { registry }: { registry: Registry }) {
-  const feeDecimals = registry.chain(row.chain)?.tokens[0]?.decimals ?? evmNativeDecimals;
+/** A transaction as on the wire, in answers and in events. */
+export function renderTransaction(row: TransactionRow) {
   return {
     id: row.id,
     hash: row.hash,
@@ -20,7 +21,7 @@ export function renderTransaction(row: TransactionRow, { registry }: { registry:
     amount: formatAmount(BigInt(row.amount_minor), row.decimals),
     token: row.token,
     chain: row.chain,
-    fee: row.fee_minor === null ? null : formatAmount(BigInt(row.fee_minor), feeDecimals),
+    fee: renderFee(row),
     status: row.status,
     status_detail: row.status_detail,
     failure_code: row.failure_code,
@@ -36,6 +37,13 @@ export function renderTransaction(row: TransactionRow, { registry }: { registry:
     created_at: row.created_at.toISOString(),
     updated_at: row.updated_at.toISOString(),
   };
+}
+
+function renderFee({ id, chain, fee_minor: minor }: TransactionRow): string | null {
+  if (minor === null) return null;
+  const decimals = feeDecimals[chain.split(':', 1)[0]!];
+  if (decimals === undefined) throw new Error(`The coin of ${chain}, on which ${id} was paid, is not known.`);
+  return formatAmount(BigInt(minor), decimals);
 }
 
 function renderApproval({ approval_id: id, approval_status: status, approval_expires_at: expiresAt }: TransactionRow) {
