@@ -117,3 +117,68 @@ export async function countWebhooks(db: Queryable, { accountId }: { accountId: s
   );
   return rows[0]!.count;
 }
+
+/**
+ * Writes what a PUT makes of a webhook that is locked. Whatever was said of its receiver before is forgotten where it gets
+ * another url, or is made active.
+ */
+export async function updateWebhook(
+  db: Queryable,
+  {
+    id,
+    url,
+    events,
+    status,
+    isFresh,
+  }: {
+    id: string;
+    url: string;
+    events: readonly EventType[] | null;
+    status: WebhookStatus;
+    /** Whether failures so far no longer count. */
+    isFresh: boolean;
+  },
+): Promise<WebhookRow> {
+  const { rows } = await db.query<WebhookRow>(
+    `update webhooks
+     set url = $2, events = $3, status = $4,
+         disabled_reason = case when $4 = 'disabled' then disabled_reason end,
+         failing_since = case when $5 then null else failing_since end, updated_at = now()
+     where id = $1 returning *`,
+    [id, url, events, status, isFresh],
+  );
+  return rows[0]!;
+}
+
+/** Gives a webhook that is locked another secret; the one so far is valid besides until then, and no older one. */
+export async function rotateWebhookSecret(
+  db: Queryable,
+  {
+    id,
+    sealed,
+    format,
+    overlapSeconds,
+  }: { id: string; sealed: SealedSecret; format: SecretFormat; overlapSeconds: number },
+): Promise<WebhookRow> {
+  const { rows } = await db.query<WebhookRow>(
+    `update webhooks
+     set previous_secret = secret, previous_key_id = secret_key_id,
+         previous_until = now() + make_interval(secs => $5),
+         secret = $2, secret_key_id = $3, secret_format = $4, updated_at = now()
+     where id = $1 returning *`,
+    [id, sealed.secret, sealed.keyId, format, overlapSeconds],
+  );
+  return rows[0]!;
+}
+
+/** Hides a webhook and erases its secrets. @returns false where it was deleted before */
+export async function deleteWebhook(db: Queryable, { id }: { id: string }): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `update webhooks
+     set deleted_at = now(), secret = null, secret_key_id = null, secret_format = null,
+         previous_secret = null, previous_key_id = null, previous_until = null, updated_at = now()
+     where id = $1 and deleted_at is null`,
+    [id],
+  );
+  return rowCount === 1;
+}
