@@ -13,6 +13,8 @@ const QUEUES = [
   { name: queues.signing, type: 2 },
   { name: queues.chain, type: 2 },
   { name: queues.webhooks, type: 2 },
+  { name: queues.deliveries, type: 1 },
+  { name: queues.deliveries, type: 2 },
 ];
 const path = (name: string) => fileURLToPath(new URL(`../${name}`, import.meta.url));
 

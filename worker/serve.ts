@@ -3,6 +3,9 @@ import { activityInfo } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
 import type { NativeConnection, Worker, WorkflowBundleOption } from '@temporalio/worker';
 import { createChainActivities } from '../activities/chain.ts';
+import { createDeliveryActivities } from '../activities/deliveries.ts';
+import { createDispatcher } from '../activities/dispatch-deliveries.ts';
+import { createCountFolder } from '../activities/fold-counts.ts';
 import { createSigningActivities } from '../activities/signing.ts';
 import { createWalletActivities } from '../activities/wallet.ts';
 import { createBlockWatcher } from '../activities/watch-blocks.ts';
@@ -12,13 +15,19 @@ import { createRegistry } from '../shared/chain/registry.ts';
 import type { QueueName, WorkerConfig } from '../shared/config.ts';
 import { databaseClock } from '../shared/db/clock.ts';
 import type { Pool } from '../shared/db/pool.ts';
+import { createHttpGuard } from '../shared/http-guard.ts';
 import type { Logger } from '../shared/log.ts';
+import { readTargetCa } from '../shared/read-target-ca.ts';
 import { importReceiptKey } from '../shared/receipt.ts';
 import { messageNames } from '../shared/temporal.ts';
+import { publicHalfOf, readWebhookKeys } from '../shared/webhook-keys.ts';
+import { createSecretOpener, createSecretSealer } from '../shared/webhook-secrets.ts';
 import { createSignerClient } from '../signer/client.ts';
 import { loadCoordinatorIdentity } from '../signer/identity.ts';
 import { createChainWorker } from './chain.ts';
+import { createDeliveryWorker } from './deliveries.ts';
 import { createMailTransport } from './mail-transport.ts';
+import { readyMonths } from './ready-months.ts';
 import { createSigningWorker } from './signing.ts';
 import type { SlotGate } from './slot-gate.ts';
 import { createWalletWorker } from './wallet.ts';
@@ -54,7 +63,8 @@ export const serve: Readonly<Record<QueueName, (deps: ServeDependencies) => Prom
 };
 
 const clock = () => new Date();
-const nothing = async () => {};
+/** For one attempt in all; decisions, section 8. */
+const receiverTimeoutMs = 15_000;
 
 async function serveWallet({
   config,
@@ -67,13 +77,21 @@ async function serveWallet({
   gate,
 }: ServeDependencies): Promise<Served> {
   const policyKey = await importReceiptKey(readFileSync(config.policyKeyFile!, 'utf8'));
-  const { maxInFlight, spareKeys, patience } = config;
-  const deps = { pool: pool(), client, clock: databaseClock, logger, policyKey, maxInFlight, spareKeys, patience };
-  const activities = wrap(createWalletActivities(deps));
+  const { maxInFlight, spareKeys, patience, retention } = config;
+  const common = { pool: pool(), logger };
+  const activities = wrap(
+    createWalletActivities({
+      ...{ ...common, client, clock: databaseClock, policyKey },
+      ...{ maxInFlight, spareKeys, patience, retention },
+    }),
+  );
+  await readyMonths(common);
   const { namespace } = config.temporal;
-  const common = { connection, namespace, gate };
-  const worker = await createWalletWorker({ ...common, activities, workflowBundle: await workflowBundle() });
-  return { workers: [worker], stop: nothing };
+  const bundled = { activities, workflowBundle: await workflowBundle() };
+  const worker = await createWalletWorker({ connection, namespace, gate, ...bundled });
+  const loops = [createCountFolder(common)];
+  for (const loop of loops) loop.start();
+  return { workers: [worker], stop: async () => void (await Promise.all(loops.map((loop) => loop.stop()))) };
 }
 
 async function serveSigning({ config, connection, wrap, gate }: ServeDependencies): Promise<Served> {
@@ -115,7 +133,16 @@ async function serveChain({
   return { workers: [worker], stop: async () => void (await Promise.all(watchers.map((watcher) => watcher.stop()))) };
 }
 
-async function serveWebhooks({ config, connection, logger, pool, wrap, gate }: ServeDependencies): Promise<Served> {
+/** What leaves for people and for receivers: two queues, so that no mail waits for a receiver. */
+async function serveWebhooks(deps: ServeDependencies): Promise<Served> {
+  const [mail, deliveries] = await Promise.all([serveMail(deps), serveDeliveries(deps)]);
+  return {
+    workers: [...mail.workers, ...deliveries.workers],
+    stop: async () => void (await Promise.all([mail.stop(), deliveries.stop()])),
+  };
+}
+
+async function serveMail({ config, connection, logger, pool, wrap, gate }: ServeDependencies): Promise<Served> {
   const registry = createRegistry(config.registry);
   const transport = createMailTransport({
     server: config.smtpServer!,
@@ -135,4 +162,39 @@ async function serveWebhooks({ config, connection, logger, pool, wrap, gate }: S
   const { namespace } = config.temporal;
   const worker = await createWebhookWorker({ connection, namespace, activities, gate });
   return { workers: [worker], stop: async () => transport.close() };
+}
+
+async function serveDeliveries({
+  config,
+  connection,
+  client,
+  logger,
+  pool,
+  workflowBundle,
+  wrap,
+  gate,
+}: ServeDependencies): Promise<Served> {
+  const jwks = readWebhookKeys(config.webhookKeysFile!);
+  const { allowLoopback, caFile } = config.targets;
+  const activities = wrap(
+    createDeliveryActivities({
+      pool: pool(),
+      clock: databaseClock,
+      guard: createHttpGuard({
+        allowLoopback,
+        extraCa: caFile === undefined ? undefined : readTargetCa(caFile),
+        timeoutMs: receiverTimeoutMs,
+      }),
+      opener: createSecretOpener({ jwks }),
+      seal: createSecretSealer({ publicJwk: publicHalfOf(jwks.keys[0]!) }),
+      livemode: config.environment === 'production',
+      logger,
+    }),
+  );
+  const { namespace } = config.temporal;
+  const common = { connection, namespace, gate };
+  const worker = await createDeliveryWorker({ ...common, activities, workflowBundle: await workflowBundle() });
+  const dispatcher = createDispatcher({ pool: pool(), client, logger });
+  dispatcher.start();
+  return { workers: [worker], stop: dispatcher.stop };
 }

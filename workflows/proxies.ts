@@ -1,5 +1,6 @@
 import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
 import type { ChainActivities } from '../activities/chain.ts';
+import type { DeliveryActivities } from '../activities/deliveries.ts';
 import type { SigningActivities } from '../activities/signing.ts';
 import type { WalletActivities } from '../activities/wallet.ts';
 import type { WebhookActivities } from '../activities/webhooks.ts';
@@ -97,6 +98,13 @@ export const { checkReservations } = proxyActivities<WalletActivities>({
   retry: { initialInterval: '10s', maximumAttempts: 3 },
 });
 
+/** Once a day; waits for whoever uses the tables, and is in no hurry. */
+export const { keepMonths } = proxyActivities<WalletActivities>({
+  startToCloseTimeout: '30m',
+  heartbeatTimeout: '15s',
+  retry: { initialInterval: '10s', maximumInterval: '10m', maximumAttempts: 20 },
+});
+
 /**
  * Mails to people, until the question is over: a mail server may be away for hours. The activity ends long before its
  * timeout; that one is for a worker that died.
@@ -108,3 +116,13 @@ export const mailsWithin = (leftMs: number) =>
     scheduleToCloseTimeout: leftMs,
     retry: { initialInterval: '2s', backoffCoefficient: 3, maximumInterval: '10m' },
   });
+
+/**
+ * One attempt takes 15 s at most; the timeout is how long the attempt of a worker that died waits to be repeated. When the
+ * next one is due is told by the activity; the policy is for a database that is away. It has no end: the row has.
+ */
+export const { deliverWebhook } = proxyActivities<DeliveryActivities>({
+  taskQueue: queues.deliveries,
+  startToCloseTimeout: '30s',
+  retry: { initialInterval: '5s', backoffCoefficient: 2, maximumInterval: '30s' },
+});
