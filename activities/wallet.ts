@@ -12,6 +12,7 @@ import { createEndSession } from './end-session.ts';
 import { createEvaluatePolicy } from './evaluate-policy.ts';
 import { createFindApprovalMails } from './find-approval-mails.ts';
 import { createIssueAuthorization } from './issue-authorization.ts';
+import { createKeepMonths, type Retention } from './keep-months.ts';
 import { createFail, createSettle } from './settle.ts';
 import { createFailX402, createSettleX402 } from './settle-x402.ts';
 import { createStampAuthorization } from './stamp-authorization.ts';
@@ -23,6 +24,7 @@ export interface WalletDependencies extends AllotDependencies {
   readonly logger: Logger;
   readonly spareKeys: number;
   readonly patience: Patience;
+  readonly retention: Retention;
 }
 
 /** Activities of queue `wallet`: SQL and Temporal only. */
@@ -47,6 +49,7 @@ export function createWalletActivities(deps: WalletDependencies) {
     countMissingKeys: createCountMissingKeys(deps),
     startMissing: createStartMissing(deps),
     checkReservations: createCheckReservations(deps),
+    keepMonths: createKeepMonths(deps),
   };
 }
 export type WalletActivities = ReturnType<typeof createWalletActivities>;

@@ -20,6 +20,12 @@ const plans: Readonly<Record<string, Plan>> = {
     workflow: 'checkLimits',
     summary: 'Reports reservations and holds that do not agree with their payments',
   },
+  maintenance: {
+    spec: { intervals: [{ every: '1d', offset: '3h' }] },
+    policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '12h' },
+    workflow: 'maintenance',
+    summary: 'Makes room for the months to come, and drops those that are kept no longer',
+  },
 };
 
 /** Makes sure that the schedules exist and are as this version wants them. Safe from several workers at once. */

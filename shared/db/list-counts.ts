@@ -1,5 +1,4 @@
-import type { Pool, Queryable } from './pool.ts';
-import { inTransaction } from './pool.ts';
+import { inTransaction, type Pool, type Queryable } from './pool.ts';
 
 /** Lists whose rows are counted as they come; the triggers of the schema say by what. */
 export type CountedList = keyof typeof kept;
@@ -51,16 +50,14 @@ export async function readListCount(
 /**
  * Adds what has changed to the kept counts, one batch of it. Readers see each change once, before and after. One folder
  * works at a time, and none while a month is taken away; nobody else waits for it.
- * @returns how many changes there were; `more` where some may be left
+ * @returns whether there may be more to fold
  */
-export function foldListCounts(pool: Pool): Promise<{ folded: number; more: boolean }> {
+export function foldListCounts(pool: Pool): Promise<boolean> {
   return inTransaction(pool, async (db) => {
     const { rows } = await db.query<{ mine: boolean }>(
       `select pg_try_advisory_xact_lock(hashtext('list counts')) as mine`,
     );
-    if (!rows[0]!.mine) return { folded: 0, more: false };
-    const folded = await foldBatch(db);
-    return { folded, more: folded === batch };
+    return rows[0]!.mine && (await foldBatch(db)) === batch;
   });
 }
 

@@ -1,6 +1,7 @@
 import type { Asset } from '../chain/registry.ts';
 import type { ApprovalStatus } from '../domain/approval.ts';
 import type { Decision } from '../domain/policy/engine.ts';
+import { readListCount } from './list-counts.ts';
 import type { Queryable } from './pool.ts';
 
 export type TransactionStatus = 'pending' | 'confirmed' | 'failed';
@@ -180,15 +181,9 @@ export async function listTransactions(
   return rows;
 }
 
-export async function countTransactions(
-  db: Queryable,
-  { accountId, agentId, status }: TransactionFilter,
-): Promise<number> {
-  const { rows } = await db.query<{ count: number }>(
-    `select count(*)::int as count from transactions t where ${ofAccount}`,
-    [accountId, agentId ?? null, status ?? null],
-  );
-  return rows[0]!.count;
+/** Costs the same however many there are. */
+export function countTransactions(db: Queryable, { accountId, agentId, status }: TransactionFilter): Promise<number> {
+  return readListCount(db, { list: 'transactions', owner: accountId, filter: { agent: agentId, status } });
 }
 
 /** Keeps the first decision; a later one changes nothing. */

@@ -44,6 +44,7 @@ describe('a payment that is decided while its POST waits', () => {
         maxInFlight: 16,
         patience,
         spareKeys: 0,
+        retention: { eventMonths: 13, auditMonths: 25 },
       }),
     });
     running = worker.run();

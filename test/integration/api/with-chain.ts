@@ -52,6 +52,7 @@ export async function startApiWithChain(): Promise<ApiWithChain> {
       maxInFlight: 16,
       patience,
       spareKeys: 0,
+      retention: { eventMonths: 13, auditMonths: 25 },
     }),
   });
   const adapter = (chain: string, url: string) => createEvmAdapter({ chain: api.registry.chain(chain)!, urls: [url] });

@@ -57,6 +57,7 @@ async function startWorker(): Promise<() => Promise<void>> {
       maxInFlight: 16,
       patience,
       spareKeys: 0,
+      retention: { eventMonths: 13, auditMonths: 25 },
     }),
   });
   const running = worker.run();

@@ -47,6 +47,7 @@ describe('a payment that waits for a person while the chain cannot be asked', ()
       maxInFlight: 16,
       patience,
       spareKeys: 0,
+      retention: { eventMonths: 13, auditMonths: 25 },
     });
     worker = await createWalletWorker({
       connection,

@@ -46,6 +46,7 @@ describe('a payment out of an x402 session that the signers do not sign', () => 
     const common = { connection, namespace: 'default' };
     const wallet = createWalletActivities({
       ...{ pool, client, clock: databaseClock, policyKey: signers.policyKey, maxInFlight: 16, spareKeys: 0, patience },
+      retention: { eventMonths: 13, auditMonths: 25 },
       logger: createLogger({ process: 'test', level: 'silent' }),
     });
     const workflowBundle = await makeWorkflowBundle();
