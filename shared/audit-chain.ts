@@ -90,7 +90,7 @@ export async function verifyChain(
   const noted = new Map<number, Set<string>>();
   for (const { seq, hash } of heads) noted.set(seq, (noted.get(seq) ?? new Set()).add(hash));
   const isNoted = (place: ChainPlace) => [...(noted.get(place.seq) ?? [])].every((hash) => hash === place.hash);
-  const rest = iterate(entries);
+  const rest = inTurn(entries);
   let last = start;
   let checked = 0;
   const broken = (reason: ChainFault, brokenAt: number) => ({ valid: false, checked, last, brokenAt, reason });
@@ -106,7 +106,7 @@ export async function verifyChain(
     if (heads.some(({ seq }) => seq > last.seq)) return broken('cut_off', last.seq + 1);
     return { valid: true, checked, last, brokenAt: null, reason: null };
   } finally {
-    await rest.return?.();
+    await rest.return();
   }
 }
 
@@ -130,12 +130,13 @@ function faultOf(entry: unknown, { last, isFirst }: { last: ChainPlace; isFirst:
 }
 
 /** What comes after a broken place may say more about it. */
-async function withHindsight({ reason, at }: Fault, rest: AsyncIterator<unknown> | Iterator<unknown>) {
+async function withHindsight({ reason, at }: Fault, rest: AsyncGenerator<unknown, void>): Promise<ChainFault> {
   if (reason === 'inserted') return reason;
-  const next = await rest.next();
-  if (next.done) return reason;
-  if (reason === 'changed' || reason === 'unlinked') return seqOf(next.value) === at ? 'inserted' : reason;
-  for (let each = next; !each.done; each = await rest.next()) if (seqOf(each.value) === at) return 'out_of_order';
+  if (reason === 'changed' || reason === 'unlinked') {
+    const next = await rest.next();
+    return !next.done && seqOf(next.value) === at ? 'inserted' : reason;
+  }
+  for await (const entry of rest) if (seqOf(entry) === at) return 'out_of_order';
   return reason;
 }
 
@@ -152,6 +153,6 @@ function hasOwnHash(entry: AuditEntry): boolean {
   }
 }
 
-function iterate(entries: AsyncIterable<unknown> | Iterable<unknown>): AsyncIterator<unknown> | Iterator<unknown> {
-  return Symbol.asyncIterator in entries ? entries[Symbol.asyncIterator]() : entries[Symbol.iterator]();
+async function* inTurn(entries: AsyncIterable<unknown> | Iterable<unknown>): AsyncGenerator<unknown, void> {
+  yield* entries;
 }
