@@ -6,6 +6,7 @@ import { createChainActivities } from '../activities/chain.ts';
 import { createDeliveryActivities } from '../activities/deliveries.ts';
 import { createDispatcher } from '../activities/dispatch-deliveries.ts';
 import { createCountFolder } from '../activities/fold-counts.ts';
+import { createAuditSealer } from '../activities/seal-audit.ts';
 import { createSigningActivities } from '../activities/signing.ts';
 import { createWalletActivities } from '../activities/wallet.ts';
 import { createBlockWatcher } from '../activities/watch-blocks.ts';
@@ -89,7 +90,7 @@ async function serveWallet({
   const { namespace } = config.temporal;
   const bundled = { activities, workflowBundle: await workflowBundle() };
   const worker = await createWalletWorker({ connection, namespace, gate, ...bundled });
-  const loops = [createCountFolder(common)];
+  const loops = [createAuditSealer(common), createCountFolder(common)];
   for (const loop of loops) loop.start();
   return { workers: [worker], stop: async () => void (await Promise.all(loops.map((loop) => loop.stop()))) };
 }

@@ -317,6 +317,10 @@ create table events_other partition of events default;
 create table webhook_deliveries_other partition of webhook_deliveries default;
 create table webhook_attempts_other partition of webhook_attempts default;
 create table audit_logs_other partition of audit_logs default;
+create trigger is_not_truncated before truncate on events_other
+  for each statement execute function refuse_change();
+create trigger is_not_truncated before truncate on audit_logs_other
+  for each statement execute function refuse_change();
 
 -- Makes room for one month of one table; nothing where there is some, or where its rows lie with the others already.
 create function make_partition(parent text, month date) returns text
@@ -332,6 +336,11 @@ begin
     parent || '_other', first_day, end_day) into is_late;
   if is_late then return null; end if;
   execute format('create table %I (like %I including defaults including constraints)', name, parent);
+  if parent in ('events', 'audit_logs') then
+    -- Of a table's triggers its partitions have those for each row.
+    execute format('create trigger is_not_truncated before truncate on %I
+                    for each statement execute function refuse_change()', name);
+  end if;
   if exists (select from pg_roles where rolname = 'purser_app') then
     -- Rows are reached by the parent's name only, with the rights that are given there.
     execute format('revoke all on %I from purser_app', name);
@@ -469,7 +478,8 @@ do $$
 begin
   if exists (select from pg_roles where rolname = 'purser_app') then
     grant select, insert, update, delete
-      on webhooks, webhook_deliveries, audit_inbox, audit_heads, list_counts, list_count_deltas to purser_app;
+      on webhooks, webhook_deliveries, audit_heads, list_counts, list_count_deltas to purser_app;
+    grant select, insert, delete on audit_inbox to purser_app;
     grant select, insert on events, audit_logs, webhook_attempts to purser_app;
     grant select on audit_checkpoints to purser_app;
     grant execute on function make_next_partition(integer), drop_oldest_partition(text, integer), find_misplaced_rows()
@@ -477,6 +487,8 @@ begin
     -- What is granted by default goes further.
     revoke update, delete, truncate on events, audit_logs, webhook_attempts from purser_app;
     revoke insert, update, delete, truncate on audit_checkpoints from purser_app;
+    -- An entry that waits for its place is moved, and not changed.
+    revoke update on audit_inbox from purser_app;
     revoke all on events_other, webhook_deliveries_other, webhook_attempts_other, audit_logs_other from purser_app;
   end if;
 end
