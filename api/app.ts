@@ -15,12 +15,15 @@ import type { Fund } from './operations/fund-wallet.ts';
 import { createAgentEndpoints } from './routes/agents.ts';
 import { createApprovalPageRouter } from './routes/approval-page.ts';
 import { createApprovalEndpoints } from './routes/approvals.ts';
+import { createDeliveryEndpoints } from './routes/deliveries.ts';
 import { createDocsRouter } from './routes/docs.ts';
+import { createEventEndpoints } from './routes/events.ts';
 import { createHealthRouter } from './routes/health.ts';
 import { createPolicyEndpoints } from './routes/policies.ts';
 import { createResourceRouter } from './routes/resources.ts';
 import { createTemplateEndpoints } from './routes/templates.ts';
 import { createTransactionEndpoints } from './routes/transactions.ts';
+import { createWebhookEndpoints } from './routes/webhooks.ts';
 import { createX402Endpoints } from './routes/x402.ts';
 import { createX402EdgeEndpoints } from './routes/x402-edge.ts';
 import type { TemporalGateway } from './temporal-gateway.ts';
@@ -56,6 +59,9 @@ export function createApp(deps: AppDependencies): Express {
     ...createX402EdgeEndpoints(deps),
     ...createPolicyEndpoints(deps),
     ...createTemplateEndpoints(deps),
+    ...createWebhookEndpoints(deps),
+    ...createDeliveryEndpoints(deps),
+    ...createEventEndpoints({ pool, livemode: deps.environment === 'production' }),
   ];
   const app = express();
   app.disable('x-powered-by');

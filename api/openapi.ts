@@ -196,6 +196,8 @@ export function createOpenApiDocument({ endpoints, version }: { endpoints: reado
       { name: 'x402', description: 'Budgets out of which an agent pays web APIs (HTTP 402).' },
       { name: 'Policies', description: 'What an agent may send.' },
       { name: 'Policy templates', description: 'Sets of policies to copy to agents.' },
+      { name: 'Webhooks', description: 'Receivers of events, and what they were sent.' },
+      { name: 'Events', description: 'Everything that has happened.' },
     ],
     paths,
     components: {

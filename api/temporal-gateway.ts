@@ -1,7 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { type Client, type Connection, WithStartWorkflowOperation } from '@temporalio/client';
+import {
+  type Client,
+  type Connection,
+  WithStartWorkflowOperation,
+  WorkflowExecutionAlreadyStartedError,
+  WorkflowFailedError,
+} from '@temporalio/client';
 import type { PrepareResult } from '../shared/chain/adapter.ts';
 import type { TransactionRow } from '../shared/db/transactions.ts';
+import type { DeliveryRow } from '../shared/db/webhook-deliveries.ts';
 import type { X402PaymentRow } from '../shared/db/x402-payments.ts';
 import type { SessionRow } from '../shared/db/x402-sessions.ts';
 import { PurserError } from '../shared/errors.ts';
@@ -19,6 +26,7 @@ import {
   workflowNames,
 } from '../shared/temporal.ts';
 import { transactionStart } from '../shared/transaction-start.ts';
+import { webhookDeliveryStart } from '../shared/webhook-delivery-start.ts';
 import { x402PaymentStart, x402SessionStart } from '../shared/x402-start.ts';
 
 /** Longest wait for an account's key to be made, unless told otherwise; it takes some seconds. */
@@ -31,6 +39,8 @@ const questionTimeoutMs = 8_000;
 const pingWaitMs = 1_000;
 const signalWaitMs = 2_000;
 const readinessTimeoutMs = 5_000;
+/** Longest wait for the end of a delivery that is attempted once: a receiver has 15 s. */
+const deliveryWaitMs = 18_000;
 
 /** What the api asks of Temporal. */
 export interface TemporalGateway {
@@ -54,6 +64,10 @@ export interface TemporalGateway {
   startSession(row: SessionRow): Promise<void>;
   /** Tells a session's workflow that it was deleted: a hint, as above. */
   tellSessionEnded(sessionId: string): Promise<void>;
+  /** Starts the delivery's workflow: a hint, as above. */
+  startDelivery(row: DeliveryRow): Promise<void>;
+  /** Starts it and waits until it has ended, but 18 s at most. The row tells how it stands. */
+  deliver(row: DeliveryRow, context: { log: Logger }): Promise<void>;
   /** Has the account's key made, once however many ask. @throws PurserError 503 when it does not come in time */
   makeAccountKey(request: { accountId: string }): Promise<AccountKeyResult>;
   /** What an address holds on several chains. @throws PurserError 503 when no worker answers in time */
@@ -85,6 +99,17 @@ export function createTemporalGateway({
       await within(signalWaitMs, call);
     } catch (error) {
       log.warn({ err: error, workflow_id: workflowId }, loss);
+    }
+  }
+  /** Starts the workflow of a delivery, or finds it: whoever else starts deliveries may be faster, and it may have ended. */
+  async function startDelivery(row: DeliveryRow): Promise<void> {
+    try {
+      await workflow.start(workflowNames.webhookDelivery, {
+        ...webhookDeliveryStart(row),
+        workflowIdConflictPolicy: 'USE_EXISTING',
+      });
+    } catch (error) {
+      if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
     }
   }
   return {
@@ -148,6 +173,22 @@ export function createTemporalGateway({
       hint('the session was not told that it was deleted; it will find it', sessionId, () =>
         workflow.getHandle(sessionId).signal(messageNames.sessionEnded),
       ),
+
+    startDelivery: (row) =>
+      hint('no workflow was started for the delivery; the stored row will be taken up', row.id, () =>
+        startDelivery(row),
+      ),
+
+    async deliver(row, { log }) {
+      try {
+        await within(signalWaitMs, () => startDelivery(row));
+        await within(deliveryWaitMs - signalWaitMs, () => workflow.getHandle(row.id).result());
+      } catch (error) {
+        // However it ends, the row says so.
+        if (error instanceof WorkflowFailedError) return;
+        log.warn({ err: error, delivery_id: row.id }, 'the delivery has not ended in time; the stored row goes on');
+      }
+    },
 
     async makeAccountKey({ accountId }) {
       const input: AccountKeyInput = { accountId };

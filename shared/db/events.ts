@@ -40,20 +40,12 @@ export async function insertEvent(db: Queryable, event: NewEvent): Promise<void>
   await insertDeliveries(db, { accountId, webhookIds, eventId: id, eventType: type, kind: 'event' });
 }
 
-/** Notes an event that is for one receiver only: whoever calls stores its delivery. */
-export async function storeEvent(db: Queryable, event: NewEvent): Promise<EventRow> {
+/** Notes an event that is for one receiver only: whoever calls stores its delivery. @param id made beforehand */
+export async function storeEvent(db: Queryable, event: NewEvent, id: string = newId('evt')): Promise<EventRow> {
   const { rows } = await db.query<EventRow>(
     `insert into events (id, account_id, type, resource_type, resource_id, agent_id, data)
      values ($1, $2, $3, $4, $5, $6, $7) returning *`,
-    [
-      newId('evt'),
-      event.accountId,
-      event.type,
-      event.resourceType,
-      event.resourceId,
-      event.agentId,
-      JSON.stringify(event.data),
-    ],
+    [id, event.accountId, event.type, event.resourceType, event.resourceId, event.agentId, JSON.stringify(event.data)],
   );
   return rows[0]!;
 }
