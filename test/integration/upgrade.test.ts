@@ -9,17 +9,24 @@ import { createFail, createSettle } from '../../activities/settle.ts';
 import { decideApprovals } from '../../api/operations/decide-approval.ts';
 import { listApprovals } from '../../shared/db/approvals.ts';
 import { findAttempts } from '../../shared/db/attempts.ts';
+import { bySystem } from '../../shared/db/audit.ts';
 import { databaseClock } from '../../shared/db/clock.ts';
+import { countEvents, listEvents } from '../../shared/db/events.ts';
+import { foldListCounts } from '../../shared/db/list-counts.ts';
 import { migrate } from '../../shared/db/migrate.ts';
 import { findMismatches } from '../../shared/db/mismatches.ts';
+import { dropOldestPartition, findMisplacedRows } from '../../shared/db/partitions.ts';
 import { createPool, inTransaction, type Pool } from '../../shared/db/pool.ts';
 import { findSlot } from '../../shared/db/slots.ts';
-import { getTransaction } from '../../shared/db/transactions.ts';
+import { countTransactions, failTransaction, getTransaction, listTransactions } from '../../shared/db/transactions.ts';
 import { readUsage } from '../../shared/db/usage.ts';
 import { noteWaiting, wishForDueSpeed } from '../../shared/db/waiting-attempts.ts';
 import { newId } from '../../shared/ids.ts';
 import { renderApproval } from '../../shared/render-approval.ts';
+import { renderEvent } from '../../shared/render-event.ts';
 import { cancelPayment } from '../../shared/replace-payment.ts';
+import { findMiscounts } from '../support/list-counts.ts';
+import { monthStart } from '../support/months.ts';
 import { insertTestAgent, insertTestPayment, type TestAgent } from '../support/rows.ts';
 import { insertTestLedger, insertTestSession } from '../support/x402-ledger.ts';
 
@@ -172,7 +179,7 @@ describe('F50 an installation of the second version', () => {
     const answer = { agentId: agent.agentId, approver: 'a@example.com', decision: 'approved' as const, note: null };
     const result = await decideApprovals(
       { pool, tellAnswer: async () => {} },
-      { answers: [{ ...answer, approvalId: approval!.id }], door: { via: 'bearer' } },
+      { answers: [{ ...answer, approvalId: approval!.id }], door: { via: 'bearer', acting: bySystem } },
     );
     expect(result).toMatchObject({ approvals: [{ status: 'approved' }] });
   });
@@ -202,7 +209,7 @@ describe('F50 an installation of the third version', () => {
       `insert into attempts (chain, hash, transaction_id, raw, sent_at) values ('eip155:31337', '0xabc', $1, '0x', now())`,
       [sent],
     );
-    expect(await migrate({ databaseUrl: urlOf(ownerUrl, name) })).toEqual(['0004_never-twice', '0005_x402']);
+    expect(await migrate({ databaseUrl: urlOf(ownerUrl, name) })).toContain('0004_never-twice');
   });
   afterAll(async () => {
     await pool?.end();
@@ -267,7 +274,7 @@ describe('F50 an installation of the fourth version', () => {
        values ($1, $2, $3, $4, $5, '0', 1, '{a@example.com}', now() + interval '1 hour')`,
       [approvalId, agent.accountId, agent.agentId, waiting, newId('pol')],
     );
-    expect(await migrate({ databaseUrl: urlOf(ownerUrl, name) })).toEqual(['0005_x402']);
+    expect(await migrate({ databaseUrl: urlOf(ownerUrl, name) })).toContain('0005_x402');
   });
   afterAll(async () => {
     await pool?.end();
@@ -290,11 +297,139 @@ describe('F50 an installation of the fourth version', () => {
     const answer = { agentId: agent.agentId, approver: 'a@example.com', decision: 'approved' as const, note: null };
     const result = await decideApprovals(
       { pool, tellAnswer: async () => {} },
-      { answers: [{ ...answer, approvalId }], door: { via: 'bearer' } },
+      { answers: [{ ...answer, approvalId }], door: { via: 'bearer', acting: bySystem } },
     );
     expect(result).toMatchObject({ approvals: [{ status: 'approved' }] });
     expect(await createAwaitApproval({ pool, clock: databaseClock })(waiting)).toEqual({ outcome: 'go' });
     expect(await createFail({ pool })(waiting, 'dropped', 'over')).toMatchObject({ status: 'failed' });
     expect(await usage()).toMatchObject([{ count: 1 }]);
+  });
+});
+
+/** What the fifth version has told, logged and paid is listed, counted and kept by month in this one. */
+describe('F50 an installation of the fifth version', () => {
+  const name = `upgrade_${randomBytes(8).toString('hex')}`;
+  const months = [-15, -2, -2, 0];
+  let pool: Pool;
+  let agent: TestAgent;
+  let other: TestAgent;
+  let eventIds: string[];
+  let auditIds: string[];
+
+  beforeAll(async () => {
+    const { ownerUrl, appUrl } = inject('stack');
+    await createOldDatabase({ name, migrations: 5 });
+    pool = createPool({ url: urlOf(appUrl, name), application: 'test' });
+    agent = await insertTestAgent(pool);
+    other = await insertTestAgent(pool);
+    await insertOldPayments();
+    eventIds = await insertOldEvents();
+    auditIds = await insertOldAuditRows();
+    expect(await migrate({ databaseUrl: urlOf(ownerUrl, name) })).toContain('0006_webhooks-events-audit');
+  });
+  afterAll(async () => {
+    await pool?.end();
+    await asSuperuser(`drop database if exists ${name} with (force)`);
+  });
+
+  /** One in every state, each in a month of its own. */
+  async function insertOldPayments(): Promise<void> {
+    const states = [
+      ['pending', 'created', null],
+      ['pending', 'policy_check', null],
+      ['pending', 'awaiting_approval', null],
+      ['pending', 'signing', null],
+      ['pending', 'broadcast', null],
+      ['confirmed', 'confirmed', null],
+      ['failed', 'failed', 'policy_violation'],
+      ['failed', 'failed', 'reverted'],
+    ];
+    for (const [index, [status, detail, code]] of states.entries()) {
+      const id = await insertTestPayment(pool, agent);
+      await pool.query(
+        `update transactions set status = $2, status_detail = $3, failure_code = $4, created_at = $5 where id = $1`,
+        [id, status, detail, code, monthStart(-index)],
+      );
+    }
+    await insertTestPayment(pool, other);
+  }
+
+  async function insertOldEvents(): Promise<string[]> {
+    const ids: string[] = [];
+    for (const offset of months) {
+      const id = newId('evt');
+      await pool.query(
+        `insert into events (id, account_id, type, resource_type, resource_id, agent_id, data, created_at)
+         values ($1, $2, 'approval.requested', 'approval', 'apr_1', $3, '{"b": 1.50, "a": [null]}', $4)`,
+        [id, agent.accountId, agent.agentId, monthStart(offset)],
+      );
+      ids.push(id);
+    }
+    return ids;
+  }
+
+  /** Written in another order than that of their times. */
+  async function insertOldAuditRows(): Promise<string[]> {
+    const rows = [...months, -1].map((offset) => ({ id: newId('aud'), at: monthStart(offset) }));
+    for (const { id, at } of rows.toReversed())
+      await pool.query(
+        `insert into audit_logs (id, account_id, action, actor_type, resource_type, resource_id, agent_id, result,
+                                 metadata, created_at)
+         values ($1, $2, 'transaction.evaluated', 'system', 'transaction', 'tx_1', $3, 'denied', '{"a": 1}', $4)`,
+        [id, agent.accountId, agent.agentId, at],
+      );
+    return rows.toSorted((a, b) => a.at.getTime() - b.at.getTime() || (a.id < b.id ? -1 : 1)).map(({ id }) => id);
+  }
+
+  it('lists its events, newest first, each in its month', async () => {
+    const { accountId } = agent;
+    const listed = await listEvents(pool, { accountId, limit: 10, offset: 0 });
+    expect(listed.map(({ id }) => id)).toEqual([3, 2, 1, 0].map((index) => eventIds[index]));
+    expect(renderEvent(listed[0]!, { livemode: false })).toMatchObject({
+      type: 'approval.requested',
+      created_at: monthStart(0).toISOString(),
+      data: { b: 1.5, a: [null] },
+    });
+    expect(await countEvents(pool, { accountId, type: 'approval.requested' })).toBe(4);
+    expect(await findMisplacedRows(pool)).toEqual([]);
+  });
+
+  it('counts its payments in every state, and goes on counting', async () => {
+    const { accountId, agentId } = agent;
+    const count = (filter: { agentId?: string; status?: 'pending' | 'confirmed' | 'failed' } = {}) =>
+      countTransactions(pool, { accountId, ...filter });
+    expect(await count()).toBe(8);
+    expect(await count({ agentId, status: 'pending' })).toBe(5);
+    expect(await count({ status: 'confirmed' })).toBe(1);
+    expect(await count({ status: 'failed' })).toBe(2);
+    expect(await findMiscounts(pool)).toEqual([]);
+    const [newest] = await listTransactions(pool, { accountId, status: 'pending', limit: 1, offset: 0 });
+    await failTransaction(pool, { id: newest!.id, code: 'dropped', message: 'over' });
+    expect(await count({ agentId, status: 'failed' })).toBe(3);
+    while (await foldListCounts(pool)) {}
+    expect(await findMiscounts(pool)).toEqual([]);
+  });
+
+  it('has its audit entries wait for their place in the order of their times', async () => {
+    const { rows } = await pool.query('select id from audit_inbox order by account_id, created_at, id');
+    expect(rows.map(({ id }) => id)).toEqual(auditIds);
+    expect((await pool.query('select from audit_logs')).rowCount).toBe(0);
+  });
+
+  it('has a month for each of those entries, and loses those that are older than it keeps', async () => {
+    const owner = createPool({ url: urlOf(inject('stack').ownerUrl, name), application: 'test' });
+    const parts = async (table: string) =>
+      (await owner.query('select from pg_inherits where inhparent = $1::regclass', [table])).rowCount;
+    try {
+      // From fifteen months ago to three months ahead, and the one for what has no month.
+      expect(await parts('events')).toBe(20);
+      expect(await parts('audit_logs')).toBe(20);
+      expect(await parts('webhook_deliveries')).toBe(5);
+      while (await dropOldestPartition(pool, { table: 'events', keepMonths: 13 })) {}
+      expect(await parts('events')).toBe(18);
+    } finally {
+      await owner.end();
+    }
+    expect(await countEvents(pool, { accountId: agent.accountId })).toBe(3);
   });
 });
