@@ -30,7 +30,7 @@ export interface Visits {
 }
 
 /**
- * Makes sure that each open payment and session has a workflow that runs, whatever became of the one before: the
+ * Makes sure that each open payment, session and late delivery has a workflow that runs, whatever became of the one before: the
  * database says that it is open, and every step of a new one resumes from there. Nudges those without progress.
  * Safe from several processes at once: a workflow is started once, and the rest are hints.
  * @param unwatched chains whose payments are nudged sooner

@@ -2,20 +2,26 @@ import type { Pool } from '../shared/db/pool.ts';
 import {
   type EndedRun,
   listEnded,
+  listEndedDeliveries,
   listEndedX402,
+  listLateDeliveries,
   listUnattended,
   listUnattendedX402,
   type markVisited,
   type UnattendedRow,
 } from '../shared/db/unattended.ts';
+import type { DeliveryRow } from '../shared/db/webhook-deliveries.ts';
 import { messageNames, workflowNames } from '../shared/temporal.ts';
 import { transactionStart } from '../shared/transaction-start.ts';
+import { webhookDeliveryStart } from '../shared/webhook-delivery-start.ts';
 import { x402PaymentStart, x402SessionStart } from '../shared/x402-start.ts';
 
 /** A row that is to have a workflow that runs. */
 export interface Visitable {
   readonly id: string;
-  readonly start: ReturnType<typeof transactionStart | typeof x402PaymentStart | typeof x402SessionStart>;
+  readonly start: ReturnType<
+    typeof transactionStart | typeof x402PaymentStart | typeof x402SessionStart | typeof webhookDeliveryStart
+  >;
   /** Nothing was done on it for long. */
   readonly isStuck: boolean;
   /** The signal that its workflow listens to now, if any. */
@@ -60,6 +66,13 @@ function x402Session(row: Awaited<ReturnType<typeof listUnattendedX402<'x402_ses
   };
 }
 
+/** Its workflow needs no hints: the server knows when the next attempt is due. */
+function webhookDelivery(row: DeliveryRow): Visitable {
+  const { id, webhook_id } = row;
+  const facts = { delivery_id: id, webhook_id };
+  return { id, start: webhookDeliveryStart(row), isStuck: false, hint: undefined, facts };
+}
+
 export const kinds: readonly VisitedKind[] = [
   {
     table: 'transactions',
@@ -85,5 +98,12 @@ export const kinds: readonly VisitedKind[] = [
       (await listUnattendedX402(pool, { table: 'x402_sessions', limit })).map(x402Session),
     listEnded: async (pool, { ended }) =>
       (await listEndedX402(pool, { table: 'x402_sessions', ended })).map(x402Session),
+  },
+  {
+    table: 'webhook_deliveries',
+    workflow: workflowNames.webhookDelivery,
+    word: 'delivery',
+    list: async (pool, { limit }) => (await listLateDeliveries(pool, { limit })).map(webhookDelivery),
+    listEnded: async (pool, { ended }) => (await listEndedDeliveries(pool, { ended })).map(webhookDelivery),
   },
 ];

@@ -1,5 +1,6 @@
 import type { Queryable } from './pool.ts';
 import type { TransactionRow } from './transactions.ts';
+import type { DeliveryRow } from './webhook-deliveries.ts';
 import type { X402PaymentRow } from './x402-payments.ts';
 import type { SessionRow } from './x402-sessions.ts';
 
@@ -17,6 +18,8 @@ const noProgressAfter = '2 minutes';
 const nudgeEvery = '15 minutes';
 /** A watcher notes its chain's head several times a minute while a payment waits. */
 const unwatchedAfter = '1 minute';
+/** A delivery that was dispatched and is later than this has lost its workflow, or waits for a worker. */
+const deliveryLateAfter = '1 minute';
 /** By so much the clocks of Temporal and Postgres may differ. */
 const clockSkew = '10 seconds';
 
@@ -131,10 +134,40 @@ export async function listEndedX402<T extends keyof UnattendedRows>(
   return rows;
 }
 
+/**
+ * Deliveries that were dispatched and are late, longest unvisited first. Those that wait for their time are not read: there
+ * may be thousands, for hours. Nor are those that nobody has dispatched yet: they wait for their turn.
+ */
+export async function listLateDeliveries(db: Queryable, { limit }: { limit: number }): Promise<DeliveryRow[]> {
+  const { rows } = await db.query<DeliveryRow>(
+    `select * from webhook_deliveries d
+     where d.status = 'pending' and d.dispatched_at < now() - interval '${deliveryLateAfter}'
+       and d.next_attempt_at < now() - interval '${deliveryLateAfter}'
+       and (d.reconciled_at is null or d.reconciled_at < now() - interval '${visitEvery}')
+     order by d.reconciled_at nulls first, d.id limit $1`,
+    [limit],
+  );
+  return rows;
+}
+
+/** Of deliveries whose workflow was ended from outside, the pending ones that were not visited since. */
+export async function listEndedDeliveries(
+  db: Queryable,
+  { ended }: { ended: readonly EndedRun[] },
+): Promise<DeliveryRow[]> {
+  const { rows } = await db.query<DeliveryRow>(
+    `select d.* from webhook_deliveries d join unnest($1::text[], $2::timestamptz[]) as ended (id, closed_at) using (id)
+     where d.status = 'pending'
+       and (d.reconciled_at is null or d.reconciled_at < ended.closed_at + interval '${clockSkew}')`,
+    [ended.map(({ id }) => id), ended.map(({ closedAt }) => closedAt)],
+  );
+  return rows;
+}
+
 /** Notes that these were visited now; one that somebody works on at this moment is passed over. */
 export async function markVisited(
   db: Queryable,
-  { table, ids }: { table: 'transactions' | keyof UnattendedRows; ids: readonly string[] },
+  { table, ids }: { table: 'transactions' | 'webhook_deliveries' | keyof UnattendedRows; ids: readonly string[] },
 ): Promise<void> {
   await db.query(
     `update ${table} set reconciled_at = now()

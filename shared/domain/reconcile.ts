@@ -1,6 +1,6 @@
 /** What one run of the reconcile schedule found and did. */
 export interface ReconcileResult {
-  /** Open payments and sessions whose workflow was looked for. */
+  /** Open payments and sessions, and late deliveries, whose workflow was looked for. */
   readonly visited: number;
   /** Of those, the ones that had none that runs and have one now. */
   readonly started: number;
@@ -36,7 +36,7 @@ export function describeReconcile(result: ReconcileResult): string {
     [expiredKeys, `Deleted ${expiredKeys} expired idempotency keys.`],
   ];
   const sentences = told.filter(([count]) => count > 0).map(([, sentence]) => sentence);
-  return [`Looked at ${visited} open payments and sessions.`, ...sentences].join(' ');
+  return [`Looked at ${visited} open payments, sessions and deliveries.`, ...sentences].join(' ');
 }
 
 const lastSeen = (seenAt: string | null) =>

@@ -7,7 +7,7 @@ const quiet: ReconcileResult = {
 };
 
 it('a run that found nothing to do says no more than where it looked', () => {
-  expect(describeReconcile(quiet)).toBe('Looked at 7 open payments and sessions.');
+  expect(describeReconcile(quiet)).toBe('Looked at 7 open payments, sessions and deliveries.');
 });
 
 it('a run says in words what it did, and what it cannot mend', () => {
@@ -20,7 +20,7 @@ it('a run says in words what it did, and what it cannot mend', () => {
     ],
   });
   expect(words).toBe(
-    'Looked at 9 open payments and sessions. Started 1 missing workflows. Had 2 look again for an answer or a wish. ' +
+    'Looked at 9 open payments, sessions and deliveries. Started 1 missing workflows. Had 2 look again for an answer or a wish. ' +
       "Nudged 3 that made no progress. 1 of them fail again and again at the same step: see the worker's log. " +
       'Gave back 4 reservations of ended payments. Gave back 5 holds of ended payments. ' +
       'Withdrew 6 questions about ended payments. ' +
