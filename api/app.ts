@@ -5,6 +5,7 @@ import type { FeeTier } from '../shared/domain/x402-fee.ts';
 import { PurserError } from '../shared/errors.ts';
 import type { Logger } from '../shared/log.ts';
 import type { SealSecret } from '../shared/webhook-secrets.ts';
+import { createDenialLog } from './denial-log.ts';
 import { createAnswerOnce } from './idempotency.ts';
 import { accessLog } from './middleware/access-log.ts';
 import { answerError } from './middleware/answer-error.ts';
@@ -15,6 +16,7 @@ import type { Fund } from './operations/fund-wallet.ts';
 import { createAgentEndpoints } from './routes/agents.ts';
 import { createApprovalPageRouter } from './routes/approval-page.ts';
 import { createApprovalEndpoints } from './routes/approvals.ts';
+import { createAuditLogEndpoints } from './routes/audit-logs.ts';
 import { createDeliveryEndpoints } from './routes/deliveries.ts';
 import { createDocsRouter } from './routes/docs.ts';
 import { createEventEndpoints } from './routes/events.ts';
@@ -59,6 +61,7 @@ export function createApp(deps: AppDependencies): Express {
     ...createX402EdgeEndpoints(deps),
     ...createPolicyEndpoints(deps),
     ...createTemplateEndpoints(deps),
+    ...createAuditLogEndpoints(deps),
     ...createWebhookEndpoints(deps),
     ...createDeliveryEndpoints(deps),
     ...createEventEndpoints({ pool, livemode: deps.environment === 'production' }),
@@ -77,7 +80,9 @@ export function createApp(deps: AppDependencies): Express {
     next();
   });
   const answerOnce = createAnswerOnce({ pool, decisionWaitMs: temporal.decisionWaitMs });
-  app.use('/api/v1', createAuthenticate(deps), createResourceRouter({ endpoints, answerOnce }));
+  const noteDenial = createDenialLog({ pool });
+  app.use('/api/v1', createAuthenticate({ ...deps, noteDenial }));
+  app.use('/api/v1', createResourceRouter({ endpoints, answerOnce, noteDenial }));
   app.use((request) => {
     throw new PurserError('resource_not_found', `There is nothing at ${request.path}. The reference is at /docs.`);
   });

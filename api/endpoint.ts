@@ -7,6 +7,7 @@ import { actingOf } from './acting.ts';
 import { type AnswerOnce, type Once, unkeyed } from './idempotency.ts';
 import { hashBody } from './idempotency-hash.ts';
 import { readIdempotencyKey } from './idempotency-key.ts';
+import { Lines, sendLines } from './lines.ts';
 import type { Caller } from './middleware/authenticate.ts';
 import { readJson } from './read-json.ts';
 import { readQuery } from './read-query.ts';
@@ -46,6 +47,8 @@ export interface EndpointSpec<Found, Query extends z.ZodType, Body extends z.Zod
   readonly summary: string;
   readonly description: string;
   readonly answer: z.ZodType;
+  /** Set where the answer is many lines, each of which is an `answer`: `handle` gives `Lines`. */
+  readonly inLines?: boolean;
   /** Codes beyond those that every endpoint may answer with. */
   readonly errors: readonly ErrorCode[];
   /** Set where an API key alone is refused with 403: the sentence that says so. The caller is then a person. */
@@ -80,6 +83,7 @@ export interface Endpoint
     | 'summary'
     | 'description'
     | 'answer'
+    | 'inLines'
     | 'errors'
     | 'personOnly'
     | 'bodyOptional'
@@ -124,7 +128,9 @@ export function defineEndpoint<
         handle({ caller, acting, found: found as Found, query: parameters, body, log, once });
       const key = spec.method === 'post' ? readIdempotencyKey(request) : undefined;
       if (key === undefined) {
-        response.json(await carryOut(unkeyed));
+        const answer = await carryOut(unkeyed);
+        if (answer instanceof Lines) await sendLines(response, answer);
+        else response.json(answer);
         return;
       }
       const { status, answer, isReplay } = await answerOnce({

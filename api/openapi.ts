@@ -9,6 +9,7 @@ import {
 import { type ErrorCode, errorCodes, PurserError } from '../shared/errors.ts';
 import { type Endpoint, pathParameters } from './endpoint.ts';
 import { maxKeyLength } from './idempotency-key.ts';
+import { linesType } from './lines.ts';
 import { renderError } from './render/error.ts';
 import { errorObject } from './schemas/error.ts';
 
@@ -196,6 +197,7 @@ export function createOpenApiDocument({ endpoints, version }: { endpoints: reado
       { name: 'x402', description: 'Budgets out of which an agent pays web APIs (HTTP 402).' },
       { name: 'Policies', description: 'What an agent may send.' },
       { name: 'Policy templates', description: 'Sets of policies to copy to agents.' },
+      { name: 'Audit log', description: 'Who did what: a chain of entries, of which none can be changed unseen.' },
       { name: 'Webhooks', description: 'Receivers of events, and what they were sent.' },
       { name: 'Events', description: 'Everything that has happened.' },
     ],
@@ -244,7 +246,7 @@ function operation(endpoint: Endpoint): ZodOpenApiOperationObject {
       200: {
         description: 'Done.',
         headers: z.object({ 'X-Request-Id': requestId, ...(isPost && { 'Idempotent-Replayed': replayed.optional() }) }),
-        content: { 'application/json': { schema: answer } },
+        content: { [endpoint.inLines ? linesType : 'application/json']: { schema: answer } },
       },
       ...errorResponses([...endpoint.errors, ...(isPost ? keyErrors : []), ...commonErrors], { isPost }),
     },

@@ -1,5 +1,5 @@
 import type { AuditInboxRow } from './audit-inbox.ts';
-import { readListCount } from './list-counts.ts';
+import { isCounted, readListCount } from './list-counts.ts';
 import type { Queryable } from './pool.ts';
 
 /** An entry with its place in the chain. */
@@ -146,16 +146,13 @@ export async function listAuditLogs(
   return rows;
 }
 
-/**
- * Kept counts serve all entries, those of one action, and those of an agent, a result or both; what is narrower is
- * counted row by row.
- */
+/** Kept counts serve what they are kept for; what is narrower is counted row by row. */
 export async function countAuditLogs(db: Queryable, filter: AuditFilter): Promise<number> {
-  const { accountId, action, agentId, result, actorId, resourceType, resourceId, from, to } = filter;
-  const isNarrower = [actorId, resourceType, resourceId, from, to].some((value) => value !== undefined);
-  const isKept = !isNarrower && (action === undefined || (agentId === undefined && result === undefined));
-  if (isKept)
-    return readListCount(db, { list: 'audit_logs', owner: accountId, filter: { agent: agentId, action, result } });
+  const { accountId, action, actorId, resourceType, resourceId, agentId, result, from, to } = filter;
+  const counted = { action, actor: actorId, resource_type: resourceType, agent: agentId, result };
+  const isNarrower = resourceId !== undefined || from !== undefined || to !== undefined;
+  if (!isNarrower && isCounted('audit_logs', counted))
+    return readListCount(db, { list: 'audit_logs', owner: accountId, filter: counted });
   const { rows } = await db.query<{ count: number }>(
     `select count(*)::int as count from audit_logs where ${filtered}`,
     valuesOf(filter),
