@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { cpus, loadavg, totalmem } from 'node:os';
 import { decisionNames, decisionRuns, type MeasuredDecisions } from './decisions.ts';
 import { type Measured, names, runs } from './measure.ts';
+import type { Throughput } from './parallel.ts';
 import type { BenchToken } from './payments.ts';
 import type { Summary } from './samples.ts';
 import { type MeasuredX402, x402Names } from './x402.ts';
@@ -12,12 +13,20 @@ const hashAim = 3;
 /** An x402 payment may take this many times what signing and one step of a workflow take, without the probe. */
 const payAim = 2;
 
-interface Ratio {
+/** A figure beside another one. */
+export interface Ratio {
   readonly name: string;
   readonly value: number;
   /** The most that it should be, where that was decided. */
   readonly aim?: number;
   readonly isMet?: boolean;
+}
+
+/** What a part measures of itself: durations in milliseconds, and what they are compared with. */
+export interface MeasuredPart {
+  readonly durations: ReadonlyMap<string, Summary>;
+  readonly throughput: ReadonlyMap<string, Throughput>;
+  readonly ratios: readonly Ratio[];
 }
 
 /** A measurement as it is stored. Times are milliseconds, memory megabytes (10^6). */
@@ -34,6 +43,12 @@ export interface Report {
   readonly payments?: PaymentFigures | undefined;
   /** Payments out of x402 sessions. */
   readonly x402?: Figures | undefined;
+  /** Deliveries to receivers of events. */
+  readonly webhooks?: Figures | undefined;
+  /** The audit log's chain. */
+  readonly audit?: Figures | undefined;
+  /** Lists with few rows and with many. */
+  readonly lists?: Figures | undefined;
   /** Time from a kill to the confirmation of a payment that was asked for at that moment, by what was killed; ms. */
   readonly recovery?: Figures['durations'] | undefined;
 }
@@ -56,11 +71,17 @@ export function createReport(
     decisions,
     payments,
     x402,
+    webhooks,
+    audit,
+    lists,
     recovery,
   }: {
     decisions: MeasuredDecisions | undefined;
     payments: Measured | undefined;
     x402: MeasuredX402 | undefined;
+    webhooks?: MeasuredPart | undefined;
+    audit?: MeasuredPart | undefined;
+    lists?: MeasuredPart | undefined;
     recovery: ReadonlyMap<string, Summary> | undefined;
   },
   o: { date: Date; quick: boolean; loadBefore: number },
@@ -85,6 +106,9 @@ export function createReport(
       ratios: paymentRatios(payments),
     },
     x402: x402 && { ...figures(x402), ratios: x402Ratios(x402) },
+    webhooks: webhooks && { ...figures(webhooks), ratios: webhooks.ratios },
+    audit: audit && { ...figures(audit), ratios: audit.ratios },
+    lists: lists && { ...figures(lists), ratios: lists.ratios },
     recovery: recovery && Object.fromEntries(recovery),
   };
 }

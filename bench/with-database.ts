@@ -17,7 +17,7 @@ const passThrough = 0o711;
  */
 export async function withDatabase<T>(
   { progress }: { progress: Progress },
-  use: (urls: Pick<Postgres, 'appUrl' | 'ownerUrl'>) => Promise<T>,
+  use: (urls: Pick<Postgres, 'appUrl' | 'ownerUrl' | 'superuserUrl'>) => Promise<T>,
 ): Promise<T> {
   const dir = mkdtempSync(join(tmpdir(), 'purser-bench-'));
   chmodSync(dir, passThrough);
