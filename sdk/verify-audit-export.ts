@@ -1,0 +1,141 @@
+// Checks an export of the audit log (GET /api/v1/audit-logs/export) offline, as a function and as a command:
+//   node sdk/verify-audit-export.ts FILE [--head-seq N --head-hash H] [--checkpoint-seq N --checkpoint-hash H]
+import { createReadStream, realpathSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { type ChainFault, type ChainPlace, type ChainReport, chainStart, verifyChain } from '../shared/audit-chain.ts';
+
+const USAGE = `Usage: node sdk/verify-audit-export.ts FILE [options]
+
+  FILE                an export of the audit log, or - for standard input
+  --head-seq N        a head that was noted before (GET /api/v1/audit-logs/head): the chain has to go through it
+  --head-hash H
+  --checkpoint-seq N  the entry before the first one in the file, where that is not number 1: the checkpoint that
+  --checkpoint-hash H   GET /api/v1/audit-logs/verify shows, or the last entry of an earlier export
+  --help              this text
+
+  Exit code 0: every entry is as it was written. 1: it is not. 2: it could not be checked.
+`;
+
+/** What was found; see `ChainReport`. */
+export interface ExportReport extends ChainReport {
+  /** Line of the file at which the chain is broken, from 1; null if none. */
+  readonly line: number | null;
+}
+
+/**
+ * Follows the chain in an export to its first broken place. Holds one line at a time.
+ * @param chunks the text of the export, in pieces of any length, such as a stream with `setEncoding('utf8')`
+ * @param checkpoint the entry before the first one; nothing if that is number 1
+ * @param head an entry that the chain has to go through. Without one, an end that was cut off cannot be seen.
+ */
+export async function verifyAuditExport(
+  chunks: AsyncIterable<string> | Iterable<string>,
+  { checkpoint = chainStart, head }: { checkpoint?: ChainPlace; head?: ChainPlace | undefined } = {},
+): Promise<ExportReport> {
+  const report = await verifyChain(entriesOf(chunks), { start: checkpoint, heads: head ? [head] : [] });
+  return { ...report, line: report.valid ? null : report.checked + 1 };
+}
+
+/** Each line as JSON; what is none is no entry. */
+async function* entriesOf(chunks: AsyncIterable<string> | Iterable<string>): AsyncGenerator<unknown> {
+  for await (const line of linesOf(chunks)) {
+    let entry: unknown;
+    try {
+      entry = JSON.parse(line);
+    } catch {}
+    yield entry;
+  }
+}
+
+/** Split at line feeds only: other ends of lines (U+2028) may stand in a JSON string as they are. */
+async function* linesOf(chunks: AsyncIterable<string> | Iterable<string>): AsyncGenerator<string> {
+  let rest = '';
+  for await (const chunk of chunks) {
+    const lines = (rest + chunk).split('\n');
+    rest = lines.pop()!;
+    yield* lines;
+  }
+  if (rest !== '') yield rest;
+}
+
+const sentences: Readonly<Record<ChainFault, string>> = {
+  changed: 'it does not have the hash that it says, or is no whole entry',
+  missing: 'there is no entry with this number, and there are later ones',
+  inserted: 'there is more than one entry with this number',
+  out_of_order: 'it stands after later ones',
+  wrong_start: 'the first entry does not go on from the start; is the checkpoint missing, or another one?',
+  unlinked: 'it says that another entry was before it: one of the two was written anew',
+  rewritten: 'it is not the one that was noted: the chain was written anew',
+  cut_off: 'the export ends before the head that was noted',
+};
+
+/** Something that the command was told cannot be right. */
+class UsageError extends Error {
+  override name = 'UsageError';
+}
+
+async function main(): Promise<number> {
+  const { values, positionals } = readArguments();
+  if (values.help) {
+    process.stdout.write(USAGE);
+    return 0;
+  }
+  const [file] = positionals;
+  if (file === undefined || positionals.length > 1) throw new UsageError('Name one file.');
+  const head = placeOf(values, 'head');
+  const checkpoint = placeOf(values, 'checkpoint') ?? chainStart;
+  if (head && head.seq < checkpoint.seq)
+    throw new UsageError('The head is older than the checkpoint: it cannot be compared with anything.');
+  const stream = file === '-' ? process.stdin : createReadStream(file);
+  const report = await verifyAuditExport(stream.setEncoding('utf8'), { checkpoint, head });
+  const { valid, checked, last, line, brokenAt, reason } = report;
+  if (!valid) {
+    process.stdout.write(`BROKEN at entry ${brokenAt} (line ${line}): ${reason}: ${sentences[reason!]}.\n`);
+    process.stdout.write(`${checked} entries before it are whole.\n`);
+    return 1;
+  }
+  process.stdout.write(`Valid: ${checked} entries, to number ${last.seq} with hash ${last.hash}.\n`);
+  if (!head) process.stdout.write('An end that was cut off cannot be seen without --head-seq and --head-hash.\n');
+  return 0;
+}
+
+function readArguments() {
+  const text = { type: 'string' } as const;
+  try {
+    return parseArgs({
+      allowPositionals: true,
+      options: {
+        ...{ 'head-seq': text, 'head-hash': text, 'checkpoint-seq': text, 'checkpoint-hash': text },
+        help: { type: 'boolean' },
+      },
+    });
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}
+
+function placeOf(
+  values: Readonly<Record<string, string | boolean | undefined>>,
+  name: 'head' | 'checkpoint',
+): ChainPlace | undefined {
+  const [seq, hash] = [values[`${name}-seq`], values[`${name}-hash`]];
+  if (seq === undefined && hash === undefined) return undefined;
+  if (!/^(0|[1-9]\d{0,15})$/.test(String(seq))) throw new UsageError(`--${name}-seq must be the number of an entry.`);
+  if (!/^[0-9a-f]{64}$/.test(String(hash)))
+    throw new UsageError(`--${name}-hash must be 64 hexadecimal digits in lower case.`);
+  return { seq: Number(seq), hash: String(hash) };
+}
+
+/** Whether this file is the program, and not something that a program imports. */
+const isProgram = process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url);
+if (isProgram)
+  main().then(
+    (exitCode) => {
+      process.exitCode = exitCode;
+    },
+    (error: Error) => {
+      process.stderr.write(`${error.message}\n${error instanceof UsageError ? `\n${USAGE}` : ''}`);
+      process.exitCode = 2;
+    },
+  );
