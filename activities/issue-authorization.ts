@@ -1,4 +1,5 @@
 import { isSignedByPayer } from '../shared/chain/evm/transfer-authorization.ts';
+import { bySystem, insertAudit } from '../shared/db/audit.ts';
 import type { Clock } from '../shared/db/clock.ts';
 import { inTransaction, type Pool } from '../shared/db/pool.ts';
 import { completeX402Payment } from '../shared/db/x402-payments.ts';
@@ -46,6 +47,16 @@ export function createIssueAuthorization({ pool, clock }: { pool: Pool; clock: C
       if (!(await isSignedByPayer(authorization, signature))) return { outcome: 'again' };
       const paymentSignature = paymentHeader(row, { authorization, signature });
       await completeX402Payment(db, { id: row.id, paymentSignature });
+      await insertAudit(db, {
+        accountId: row.account_id,
+        agentId: row.agent_id,
+        action: 'x402_payment.signed',
+        acting: bySystem,
+        resourceType: 'x402_payment',
+        resourceId: row.id,
+        result: 'success',
+        metadata: { session_id: row.session_id, nonce: stamp.nonce, valid_before: validBefore },
+      });
       await noteX402Payment(db, { id: row.id, type: 'x402.payment.completed' });
       return { outcome: 'issued' };
     });

@@ -7,18 +7,21 @@ const maxUserAgent = 512;
 
 /** Who makes a request and from where, for the audit log. */
 export function actingOf(request: Request, response: Response, caller: Caller): Acting {
-  const { requestId } = response.locals as { requestId: string };
-  return { actor: actorOf(caller), requestId, ...originOf(request) };
+  return { actor: actorOf(caller), ...originOf(request, response) };
 }
 
 /** Where a request comes from. */
-export function originOf(request: Request): Pick<Acting, 'ipAddress' | 'userAgent'> {
+export type Origin = Omit<Acting, 'actor'>;
+
+export function originOf(request: Request, response: Response): Origin {
+  const { requestId } = response.locals as { requestId: string };
   const address = request.socket.remoteAddress?.replace(/^::ffff:(?=\d+\.)/, '');
-  return { ipAddress: address ?? null, userAgent: request.get('user-agent')?.slice(0, maxUserAgent) ?? null };
+  const userAgent = request.get('user-agent')?.slice(0, maxUserAgent);
+  return { ipAddress: address ?? null, userAgent: userAgent ?? null, requestId };
 }
 
 /** A person who is signed in, whatever key they sent besides. */
-function actorOf({ user, keyId, keyName }: Caller): AuditActor {
+export function actorOf({ user, keyId, keyName }: Caller): AuditActor {
   if (user) return { type: 'user', id: user.id, name: user.email ?? null };
   return { type: 'api_key', id: keyId ?? null, name: keyName ?? null };
 }

@@ -1,4 +1,3 @@
-import { userInfo } from 'node:os';
 import { Client, Connection } from '@temporalio/client';
 import { z } from 'zod';
 import type { AdminConfig } from '../shared/config.ts';
@@ -9,11 +8,11 @@ import { isId } from '../shared/ids.ts';
 import { renderApproval } from '../shared/render-approval.ts';
 import { answerRefusal } from './operations/answer-refusal.ts';
 import { type Answer, type DecideDependencies, decideApprovals } from './operations/decide-approval.ts';
+import { operatorName } from './operator-name.ts';
 import { createTemporalGateway } from './temporal-gateway.ts';
 import { UsageError } from './usage-error.ts';
 
 const maxReasonLength = 1024;
-const maxOperatorLength = 64;
 
 const options = z.object({
   id: z
@@ -81,16 +80,5 @@ async function withTellAnswer<T>(
     return await work(tellAnswer);
   } finally {
     await connection.close();
-  }
-}
-
-/** Who is at the console, as far as the system knows; a container's user may have no name. */
-function operatorName(): string {
-  try {
-    return userInfo()
-      .username.replaceAll(/[^\x21-\x7e]/g, '_')
-      .slice(0, maxOperatorLength);
-  } catch {
-    return `uid ${process.getuid?.() ?? 'unknown'}`;
   }
 }

@@ -2,11 +2,13 @@
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { type AdminConfig, adminConfig, ConfigError } from '../shared/config.ts';
-import { createAccount, updateAccountSettings } from '../shared/db/accounts.ts';
-import { createApiKey } from '../shared/db/api-keys.ts';
+import { byOperator } from '../shared/db/audit.ts';
 import { createPool, inTransaction, type Pool } from '../shared/db/pool.ts';
 import { isId } from '../shared/ids.ts';
+import { openAccount } from '../shared/open-account.ts';
 import { prepareDecision } from './admin-approval.ts';
+import { setAccount } from './operations/set-account.ts';
+import { operatorName } from './operator-name.ts';
 import { UsageError } from './usage-error.ts';
 
 const usage = `Usage: npm run admin -- account create --name NAME [--plan starter|growth|enterprise]
@@ -74,9 +76,9 @@ const commands: Readonly<Record<string, Command>> = {
       const { name, plan } = createOptions.parse(values);
       return ({ pool, config: { environment } }) =>
         inTransaction(pool, async (db) => {
-          const accountId = await createAccount(db, { name, plan });
-          const { id, key } = await createApiKey(db, { accountId, name: 'first key', environment });
-          return { account_id: accountId, api_key_id: id, api_key: key };
+          const acting = byOperator(operatorName());
+          const opened = await openAccount(db, { name, plan, keyName: 'first key', environment, acting });
+          return { account_id: opened.accountId, api_key_id: opened.keyId, api_key: opened.key };
         });
     },
   },
@@ -86,7 +88,8 @@ const commands: Readonly<Record<string, Command>> = {
       const { id, owner, 'default-deny': choice } = setOptions.parse(values);
       const defaultDeny = choice === undefined ? undefined : choice === 'on';
       return async ({ pool }) => {
-        const account = await updateAccountSettings(pool, { id, defaultDeny, ownerEmail: owner });
+        const acting = byOperator(operatorName());
+        const account = await setAccount(pool, { id, defaultDeny, ownerEmail: owner, acting });
         if (!account) throw new UsageError(`There is no account ${id}.`);
         return { account_id: account.id, default_deny: account.default_deny, owner_email: account.owner_email };
       };

@@ -1,7 +1,8 @@
 import { hashApiKey } from '../shared/api-key.ts';
-import { createAccount, updateAccountSettings } from '../shared/db/accounts.ts';
-import { createApiKey, findApiKey } from '../shared/db/api-keys.ts';
-import { createPool } from '../shared/db/pool.ts';
+import { findApiKey } from '../shared/db/api-keys.ts';
+import { bySystem } from '../shared/db/audit.ts';
+import { createPool, inTransaction } from '../shared/db/pool.ts';
+import { openAccount } from '../shared/open-account.ts';
 
 /** Whom the built-in policy templates ask. */
 export const OWNER_EMAIL = 'owner@example.com';
@@ -23,9 +24,16 @@ export async function ensureAccount(o: { databaseUrl: string; known: DevAccount 
       const holder = await findApiKey(pool, { hash: hashApiKey(o.known.apiKey) });
       if (holder?.account_id === o.known.accountId) return o.known;
     }
-    const accountId = await createAccount(pool, { name: 'Local development', plan: 'enterprise' });
-    await updateAccountSettings(pool, { id: accountId, ownerEmail: OWNER_EMAIL });
-    const { key } = await createApiKey(pool, { accountId, name: 'npm start', environment: 'sandbox' });
+    const { accountId, key } = await inTransaction(pool, (db) =>
+      openAccount(db, {
+        name: 'Local development',
+        plan: 'enterprise',
+        ownerEmail: OWNER_EMAIL,
+        keyName: 'npm start',
+        environment: 'sandbox',
+        acting: bySystem,
+      }),
+    );
     return { accountId, apiKey: key };
   } finally {
     await pool.end();

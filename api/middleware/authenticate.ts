@@ -1,5 +1,5 @@
 import type { NextFunction, Request, Response } from 'express';
-import type { createTokenVerifier, TokenHolder } from '../../shared/access-token.ts';
+import { type createTokenVerifier, RefusedToken, type TokenHolder } from '../../shared/access-token.ts';
 import { type Environment, hashApiKey, isApiKey } from '../../shared/api-key.ts';
 import { findAccountSettings } from '../../shared/db/accounts.ts';
 import { findApiKey, touchApiKey } from '../../shared/db/api-keys.ts';
@@ -7,6 +7,8 @@ import type { Pool } from '../../shared/db/pool.ts';
 import { PurserError } from '../../shared/errors.ts';
 import { isId } from '../../shared/ids.ts';
 import type { Logger } from '../../shared/log.ts';
+import { actorOf } from '../acting.ts';
+import type { Denial, NoteDenial } from '../denial-log.ts';
 
 /** Who asks: an account, by a key of it, by a person who is signed in, or by both. */
 export interface Caller {
@@ -30,9 +32,10 @@ export interface AuthenticateDependencies {
 
 /**
  * Requires an API key of this environment or an access token, and puts the caller into `response.locals`. Where both
- * are sent, both must be valid and of one account. Nothing is cached: a deleted key fails at once.
+ * are sent, both must be valid and of one account. Nothing is cached: a deleted key fails at once. A refusal is noted
+ * for each account that the credentials are known to be of.
  */
-export function createAuthenticate(deps: AuthenticateDependencies) {
+export function createAuthenticate(deps: AuthenticateDependencies & { readonly noteDenial: NoteDenial }) {
   return async function authenticate(request: Request, response: Response, next: NextFunction): Promise<void> {
     try {
       const caller = await identify(deps, request);
@@ -43,7 +46,12 @@ export function createAuthenticate(deps: AuthenticateDependencies) {
         ...(caller.user && { user_id: caller.user.id }),
       });
     } catch (error) {
-      if (error instanceof Unauthenticated) response.setHeader('WWW-Authenticate', error.challenge);
+      if (error instanceof Unauthenticated) {
+        response.setHeader('WWW-Authenticate', error.challenge);
+        const { reason } = error;
+        for (const { accountId, actor } of error.known)
+          await deps.noteDenial({ accountId, action: 'credential.denied', actor, reason }, { request, response });
+      }
       throw error;
     }
     next();
@@ -53,21 +61,49 @@ export function createAuthenticate(deps: AuthenticateDependencies) {
 async function identify(deps: AuthenticateDependencies, request: Request): Promise<Caller> {
   const key = request.get('x-api-key');
   const [authorization, second] = request.headersDistinct.authorization ?? [];
-  if (second !== undefined) throw new Unauthenticated('Send the header Authorization once.');
+  if (second !== undefined) throw new Unauthenticated('Send the header Authorization once.', { reason: 'two_headers' });
   if (key === undefined && authorization === undefined)
-    throw new Unauthenticated('Send an API key in the header X-API-Key, or an access token as Authorization: Bearer.');
-  const byKey = key === undefined ? undefined : await identifyByKey(deps, key);
-  const byToken = authorization === undefined ? undefined : await identifyByToken(deps, authorization);
-  if (byKey && byToken && byKey.accountId !== byToken.accountId)
-    throw new Unauthenticated('The API key and the token are of different accounts. Send one of them.');
-  return { ...byKey, ...byToken } as Caller;
+    throw new Unauthenticated('Send an API key in the header X-API-Key, or an access token as Authorization: Bearer.', {
+      reason: 'none',
+    });
+  const byKey = key === undefined ? undefined : await orRefusal(identifyByKey(deps, key));
+  const byToken = authorization === undefined ? undefined : await orRefusal(identifyByToken(deps, authorization));
+  const refusal = [byKey, byToken].find((each) => each instanceof Unauthenticated);
+  // Whose a credential is that came with a bad one is known as well.
+  if (refusal) throw refusal.knowing(knownBy([byKey, byToken]));
+  const caller = { ...(byKey as Caller | undefined), ...(byToken as Caller | undefined) } as Caller;
+  const accounts = knownBy([byKey, byToken]);
+  if (accounts.length === 1) return caller;
+  throw new Unauthenticated('The API key and the token are of different accounts. Send one of them.', {
+    reason: 'accounts_differ',
+  }).knowing(accounts);
+}
+
+type Identified = Caller | Unauthenticated | undefined;
+
+async function orRefusal(work: Promise<Caller>): Promise<Caller | Unauthenticated> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof Unauthenticated) return error;
+    throw error;
+  }
+}
+
+/** The accounts that credentials are of, each once. */
+function knownBy(identified: readonly Identified[]): Known[] {
+  const all = identified.flatMap((each) =>
+    each instanceof Unauthenticated ? each.known : each ? [{ accountId: each.accountId, actor: actorOf(each) }] : [],
+  );
+  return all.filter(({ accountId }, index) => all.findIndex((each) => each.accountId === accountId) === index);
 }
 
 async function identifyByKey({ pool, environment }: AuthenticateDependencies, key: string): Promise<Caller> {
+  const reason = 'key_not_valid';
   if (!isApiKey(key, { environment }))
-    throw new Unauthenticated(`The API key is not one of this ${environment} service.`);
+    throw new Unauthenticated(`The API key is not one of this ${environment} service.`, { reason });
   const holder = await findApiKey(pool, { hash: hashApiKey(key) });
-  if (!holder) throw new Unauthenticated('The API key is not valid, or it was deleted.');
+  if (!holder) throw new Unauthenticated('The API key is not valid, or it was deleted.', { reason });
   if (holder.stale) await touchApiKey(pool, { id: holder.id });
   return { accountId: holder.account_id, keyId: holder.id, keyName: holder.name };
 }
@@ -80,35 +116,67 @@ async function identifyByToken(
   authorization: string,
 ): Promise<Caller & Required<Pick<Caller, 'user'>>> {
   if (!verifyToken)
-    throw new Unauthenticated('This service takes no access tokens: it is not told whose to trust. Send an API key.');
+    throw new Unauthenticated('This service takes no access tokens: it is not told whose to trust. Send an API key.', {
+      reason: 'token_not_taken',
+    });
   const token = bearer.exec(authorization)?.[1];
   if (token === undefined) throw invalidToken('The header Authorization must be "Bearer" and an access token.');
   let holder: TokenHolder;
   try {
     holder = await verifyToken(token);
   } catch (error) {
-    const isExpired = (error as { code?: string }).code === 'ERR_JWT_EXPIRED';
-    throw invalidToken(isExpired ? 'The access token has expired. Sign in again.' : 'The access token is not valid.');
+    throw await refusedToken(pool, error);
   }
   const { accountId, userId, sessionId, email } = holder;
-  if (!isId('acct', accountId) || !(await findAccountSettings(pool, { id: accountId })))
-    throw invalidToken('The account of the access token does not exist here.');
+  if (!(await isAccount(pool, accountId))) throw invalidToken('The account of the access token does not exist here.');
   return { accountId, user: { id: userId, sessionId, email } };
 }
+
+/** Why a token is refused, and whose it is: as much is known where the issuer has signed it. */
+async function refusedToken(pool: Pool, error: unknown): Promise<Unauthenticated> {
+  if (!(error instanceof RefusedToken)) return invalidToken('The access token is not valid.');
+  const { isExpired, accountId, userId = null } = error;
+  const refusal = isExpired
+    ? invalidToken('The access token has expired. Sign in again.', { reason: 'token_expired' })
+    : invalidToken('The access token is not valid.');
+  if (accountId === undefined || !(await isAccount(pool, accountId))) return refusal;
+  return refusal.knowing([{ accountId, actor: { type: 'user', id: userId, name: null } }]);
+}
+
+async function isAccount(pool: Pool, id: string): Promise<boolean> {
+  return isId('acct', id) && (await findAccountSettings(pool, { id })) !== undefined;
+}
+
+/** Whose a refused credential is. */
+type Known = Pick<Denial, 'accountId' | 'actor'>;
 
 /** A 401 names what is accepted instead (RFC 9110, 11.6.1). */
 class Unauthenticated extends PurserError {
   readonly challenge: string;
-  constructor(message: string, { challenge = 'Bearer realm="purser"' }: { challenge?: string } = {}) {
+  /** For the audit log. */
+  readonly reason: string;
+  known: readonly Known[] = [];
+
+  constructor(
+    message: string,
+    { reason, challenge = 'Bearer realm="purser"' }: { reason: string; challenge?: string },
+  ) {
     super('authentication_failed', message);
+    this.reason = reason;
     this.challenge = challenge;
+  }
+
+  knowing(known: readonly Known[]): this {
+    this.known = known;
+    return this;
   }
 }
 
 /** What was wrong with a token, as RFC 6750, 3, wants it said. */
-function invalidToken(message: string): Unauthenticated {
+function invalidToken(message: string, { reason = 'token_not_valid' }: { reason?: string } = {}): Unauthenticated {
   const description = message.replaceAll('"', "'");
   return new Unauthenticated(message, {
+    reason,
     challenge: `Bearer realm="purser", error="invalid_token", error_description="${description}"`,
   });
 }

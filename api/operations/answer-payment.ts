@@ -1,4 +1,5 @@
 import { type ApprovalRow, approvalsOfPayment } from '../../shared/db/approvals.ts';
+import type { Acting } from '../../shared/db/audit.ts';
 import type { Once } from '../idempotency.ts';
 import { type Answer, type DecideDependencies, decideApprovals } from './decide-approval.ts';
 
@@ -12,7 +13,12 @@ const maxTries = 5;
  */
 export async function answerPayment(
   deps: DecideDependencies,
-  { paymentId, once, ...answer }: { paymentId: string; once: Once } & Omit<Answer, 'approvalId' | 'agentId'>,
+  {
+    paymentId,
+    acting,
+    once,
+    ...answer
+  }: { paymentId: string; acting: Acting; once: Once } & Omit<Answer, 'approvalId' | 'agentId'>,
 ) {
   for (let attempt = 1; ; attempt += 1) {
     const questions = await approvalsOfPayment(deps.pool, { paymentId });
@@ -24,7 +30,7 @@ export async function answerPayment(
       agentId: question.agent_id,
     }));
     if (!first) return undefined;
-    const result = await decideApprovals(deps, { answers: [first, ...others], door: { via: 'bearer' }, once });
+    const result = await decideApprovals(deps, { answers: [first, ...others], door: { via: 'bearer', acting }, once });
     const isOvertaken = 'refusal' in result && result.refusal !== 'expired' && open.length > 0;
     if (!isOvertaken || attempt === maxTries) return result;
   }

@@ -1,6 +1,7 @@
 import { lockAgent } from '../../shared/db/agents.ts';
-import { deletePoliciesOfAgent } from '../../shared/db/policies.ts';
-import { inTransaction, type Pool } from '../../shared/db/pool.ts';
+import { type Acting, insertAudit } from '../../shared/db/audit.ts';
+import { deletePoliciesOfAgent, policiesOfAgent } from '../../shared/db/policies.ts';
+import { inTransaction, type Pool, type Queryable } from '../../shared/db/pool.ts';
 import type { PolicyTemplate } from '../../shared/domain/policy-templates.ts';
 import { PurserError } from '../../shared/errors.ts';
 import type { Once } from '../idempotency.ts';
@@ -19,22 +20,41 @@ export async function applyTemplate(
   pool: Pool,
   {
     accountId,
+    acting,
     template,
     body,
     once,
-  }: { accountId: string; template: PolicyTemplate; body: ApplyTemplateBody; once: Once },
+  }: { accountId: string; acting: Acting; template: PolicyTemplate; body: ApplyTemplateBody; once: Once },
 ): Promise<{ data: ReturnType<typeof renderPolicy>[] }> {
   const { id: agentId } = await requireAgent(pool, { id: body.agent_id, accountId });
   requireApprovers(template, { accountId });
   return inTransaction(pool, async (db) => {
     await once.claim(db, { resourceId: null });
     await lockAgent(db, { id: agentId });
+    const before = await policiesShown(db, { agentId });
     if (body.mode === 'replace') await deletePoliciesOfAgent(db, { agentId });
     const rows = await attachPolicies(db, { accountId, agentId, policies: template.policies });
     const answer = { data: rows.map(renderPolicy) };
+    await insertAudit(db, {
+      accountId,
+      agentId,
+      action: 'policy_template.applied',
+      acting,
+      resourceType: 'policy_template',
+      resourceId: template.id,
+      result: 'success',
+      changes: { before, after: await policiesShown(db, { agentId }) },
+      metadata: { name: template.name, mode: body.mode },
+    });
     await once.answer(db, answer);
     return answer;
   });
+}
+
+/** All policies of the agent as on the wire, oldest first. */
+async function policiesShown(db: Queryable, { agentId }: { agentId: string }) {
+  const { policies } = await policiesOfAgent(db, { agentId });
+  return policies.map(renderPolicy);
 }
 
 /** A built-in template asks the account's owner. Without one nobody could ever approve, so it is not applied at all. */

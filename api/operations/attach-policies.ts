@@ -7,6 +7,9 @@ import { PurserError } from '../../shared/errors.ts';
 import { newId } from '../../shared/ids.ts';
 import type { createTypedRulesSchema } from '../schemas/policies.ts';
 
+/** A policy as it was validated. */
+export type GivenPolicy = z.output<ReturnType<typeof createTypedRulesSchema>>;
+
 /** Policies of one agent at most: each payment is judged by all of them, under the agent's lock. */
 export const maxPolicies = 20;
 
@@ -24,7 +27,7 @@ export async function attachPolicies(
   }: {
     accountId: string;
     agentId: string;
-    policies: readonly z.output<ReturnType<typeof createTypedRulesSchema>>[];
+    policies: readonly GivenPolicy[];
   },
 ): Promise<PolicyRow[]> {
   await lockAgent(db, { id: agentId });

@@ -2,6 +2,7 @@ import { deriveEvmAddress } from '../../shared/chain/derive-address.ts';
 import type { Registry } from '../../shared/chain/registry.ts';
 import { takeChildIndex } from '../../shared/db/account-keys.ts';
 import { type AgentRow, findAgent, insertAgent, insertWallet, isAgentNameTaken } from '../../shared/db/agents.ts';
+import { type Acting, insertAudit } from '../../shared/db/audit.ts';
 import { insertEvent } from '../../shared/db/events.ts';
 import { inTransaction, type Pool, violatedConstraint } from '../../shared/db/pool.ts';
 import { PurserError } from '../../shared/errors.ts';
@@ -22,6 +23,13 @@ export interface CreateAgentDependencies {
   readonly fund?: Fund | undefined;
 }
 
+interface NewAgentRequest {
+  readonly accountId: string;
+  readonly acting: Acting;
+  readonly body: CreateAgentBody;
+  readonly once: Once;
+}
+
 /**
  * Makes an agent whose wallet is the next child of the account's key.
  * The first agent of an account may wait until the signers have made that key; every other one is a database transaction.
@@ -29,13 +37,13 @@ export interface CreateAgentDependencies {
  */
 export async function createAgent(
   { pool, registry, temporal, fund }: CreateAgentDependencies,
-  { accountId, body, log, once }: { accountId: string; body: CreateAgentBody; log: Logger; once: Once },
+  { accountId, acting, body, log, once }: NewAgentRequest & { log: Logger },
 ): Promise<AgentRow> {
   const chain = requireChain(registry, { id: body.chain });
-  let agent = await storeAgent(pool, { accountId, body, once });
+  let agent = await storeAgent(pool, { accountId, acting, body, once });
   if (agent === 'no_key') {
     await temporal.makeAccountKey({ accountId });
-    agent = await storeAgent(pool, { accountId, body, once });
+    agent = await storeAgent(pool, { accountId, acting, body, once });
   }
   if (agent === 'no_key') throw new Error(`Account ${accountId} has no key although it was made.`);
   if (fund && chain.network === 'local') await fund({ address: agent.address, chain: chain.id, log });
@@ -45,10 +53,10 @@ export async function createAgent(
 /** Ends a database transaction without effect. */
 class NoAccountKey extends Error {}
 
-/** Name, child index, agent and wallet: all in one database transaction, so that a refusal uses up nothing. */
+/** Name, child index, agent and wallet, and what is told of them: all in one database transaction, so that a refusal uses up nothing. */
 async function storeAgent(
   pool: Pool,
-  { accountId, body, once }: { accountId: string; body: CreateAgentBody; once: Once },
+  { accountId, acting, body, once }: NewAgentRequest,
 ): Promise<AgentRow | 'no_key'> {
   try {
     return await inTransaction(pool, async (db) => {
@@ -71,13 +79,14 @@ async function storeAgent(
       await insertWallet(db, { id: newId('wal'), agentId: id, accountKeyId: key.id, path, address });
       const agent = (await findAgent(db, { id, accountId }))!;
       const shown = renderAgent(agent);
-      await insertEvent(db, {
-        accountId,
-        agentId: id,
-        type: 'agent.created',
-        resourceType: 'agent',
-        resourceId: id,
-        data: shown,
+      const about = { accountId, agentId: id, resourceType: 'agent' as const, resourceId: id };
+      await insertEvent(db, { ...about, type: 'agent.created', data: shown });
+      await insertAudit(db, {
+        ...about,
+        action: 'agent.created',
+        acting,
+        result: 'success',
+        changes: { before: null, after: shown },
       });
       await once.answer(db, shown);
       return agent;

@@ -1,5 +1,6 @@
 import type { Registry, Token } from '../../shared/chain/registry.ts';
 import { type AgentRow, lockAgent, lockWallet } from '../../shared/db/agents.ts';
+import { type Acting, insertAudit } from '../../shared/db/audit.ts';
 import { heldBy, putHolds } from '../../shared/db/holds.ts';
 import { inTransaction, type Pool } from '../../shared/db/pool.ts';
 import { insertSession, type NewSession, type SessionRow } from '../../shared/db/x402-sessions.ts';
@@ -31,7 +32,7 @@ const defaultToken = 'USDC';
  */
 export async function createSession(
   { pool, registry, temporal, allowLoopback }: CreateSessionDependencies,
-  { accountId, body, once }: { accountId: string; body: CreateSessionBody; once: Once },
+  { accountId, acting, body, once }: { accountId: string; acting: Acting; body: CreateSessionBody; once: Once },
 ): Promise<SessionRow> {
   const agent = await requireActiveAgent(pool, { id: body.agent_id, accountId });
   const chain = requireAgentChain(registry, { id: body.chain, agent });
@@ -50,7 +51,7 @@ export async function createSession(
     ttlSeconds: body.ttl_seconds,
   };
   const balance = await balanceOf(temporal, { agent, token, chain: chain.id });
-  const row = await store(pool, { session, balance, once });
+  const row = await store(pool, { session, acting, balance, once });
   await temporal.startSession(row);
   return row;
 }
@@ -96,12 +97,12 @@ async function balanceOf(
   );
 }
 
-/** The session, its hold and its event: all in one database transaction, so that a refusal holds nothing. */
+/** The session, its hold, its event and its audit entry: all in one database transaction, so that a refusal holds nothing. */
 function store(
   pool: Pool,
-  { session, balance, once }: { session: NewSession; balance: Balance; once: Once },
+  { session, acting, balance, once }: { session: NewSession; acting: Acting; balance: Balance; once: Once },
 ): Promise<SessionRow> {
-  const { id, agentId, walletId, chain, asset, budgetMinor } = session;
+  const { id, accountId, agentId, walletId, chain, asset, budgetMinor } = session;
   return inTransaction(pool, async (db) => {
     await once.claim(db, { resourceId: id, isKept: true });
     const agent = await lockAgent(db, { id: agentId });
@@ -112,7 +113,18 @@ function store(
     const row = await insertSession(db, session);
     await putHolds(db, { ownerId: id, walletId, chain, holds: [{ asset, amountMinor: budgetMinor }] });
     await noteSession(db, { id, type: 'x402.session.created' });
-    await once.answer(db, renderSession(row));
+    const shown = renderSession(row);
+    await insertAudit(db, {
+      accountId,
+      agentId,
+      action: 'x402_session.created',
+      acting,
+      resourceType: 'x402_session',
+      resourceId: id,
+      result: 'success',
+      changes: { before: null, after: shown },
+    });
+    await once.answer(db, shown);
     return row;
   });
 }

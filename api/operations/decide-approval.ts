@@ -1,7 +1,7 @@
 import { lockAgent } from '../../shared/db/agents.ts';
 import { takeApprovalLink } from '../../shared/db/approval-links.ts';
 import { getApproval, lockApproval, moveApproval, type ShownApproval } from '../../shared/db/approvals.ts';
-import { bySystem, insertAudit } from '../../shared/db/audit.ts';
+import { type Acting, byOperator, insertAudit } from '../../shared/db/audit.ts';
 import { databaseClock } from '../../shared/db/clock.ts';
 import { insertEvent } from '../../shared/db/events.ts';
 import { inTransaction, type Pool, type Queryable } from '../../shared/db/pool.ts';
@@ -21,9 +21,10 @@ export interface Answer {
 
 /** The door through which the answer came. */
 export type Door =
-  | { readonly via: 'bearer' }
+  /** A person who is signed in. */
+  | { readonly via: 'bearer'; readonly acting: Acting }
   /** The link in a mail; it is used up with the decision. */
-  | { readonly via: 'link'; readonly tokenHash: Buffer }
+  | { readonly via: 'link'; readonly tokenHash: Buffer; readonly origin: Omit<Acting, 'actor'> }
   /** An operator at the console, for the approver; `operator` is the user there. */
   | { readonly via: 'operator'; readonly operator: string };
 
@@ -85,6 +86,7 @@ async function decideOne(
   const now = await databaseClock(db);
   const next = advanceApproval(seen, { kind: 'decide', approver, decision, note }, now);
   if ('refusal' in next) throw new Refused({ ...next, approval: (await getApproval(db, { id: approvalId }))! });
+  const before = renderApproval((await getApproval(db, { id: approvalId }))!);
   if (!(await moveApproval(db, { seen, ...next, now })))
     throw new Error(`Approval ${approvalId} moved under its lock.`);
   if (door.via === 'link') await takeApprovalLink(db, { tokenHash: door.tokenHash });
@@ -98,20 +100,16 @@ async function decideOne(
   await insertAudit(db, {
     ...about,
     action: `approval.${decision}`,
-    acting: {
-      ...bySystem,
-      actor:
-        door.via === 'operator'
-          ? { type: 'system', id: 'operator', name: door.operator }
-          : { type: 'approver', id: approver, name: null },
-    },
+    acting: actingBy(door, { approver }),
     result: 'success',
+    changes: { before, after: renderApproval(approval) },
     metadata: {
       ...paymentOf(approval.payment_id),
       status: approval.status,
       approver,
       note,
       via: door.via,
+      ...(door.via === 'bearer' && { user_id: door.acting.actor.id }),
       ...(door.via === 'operator' && { operator: door.operator }),
     },
   });
@@ -119,4 +117,16 @@ async function decideOne(
   if (next.status === 'approved' || next.status === 'rejected')
     await insertEvent(db, { ...about, type: `approval.${next.status}`, data: renderApproval(approval) });
   return approval;
+}
+
+/** Whoever decides is the approver, by whichever door; but an operator, who decides in their place. */
+function actingBy(door: Door, { approver }: { approver: string }): Acting {
+  switch (door.via) {
+    case 'operator':
+      return byOperator(door.operator);
+    case 'bearer':
+      return { ...door.acting, actor: { type: 'approver', id: approver, name: null } };
+    case 'link':
+      return { ...door.origin, actor: { type: 'approver', id: approver, name: null } };
+  }
 }

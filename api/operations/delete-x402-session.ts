@@ -1,7 +1,9 @@
 import { lockAgent } from '../../shared/db/agents.ts';
+import { type Acting, insertAudit } from '../../shared/db/audit.ts';
 import { inTransaction, type Pool } from '../../shared/db/pool.ts';
-import { lockSession, type SessionRow } from '../../shared/db/x402-sessions.ts';
+import { getSession, lockSession, type SessionRow } from '../../shared/db/x402-sessions.ts';
 import { noteSession } from '../../shared/note-x402.ts';
+import { renderSession } from '../../shared/render-x402.ts';
 import { releaseSession } from '../../shared/x402-budget.ts';
 import type { TemporalGateway } from '../temporal-gateway.ts';
 import { sessionOver } from './x402-payment-answer.ts';
@@ -18,7 +20,8 @@ export interface DeleteSessionDependencies {
  */
 export async function deleteSession(
   { pool, temporal }: DeleteSessionDependencies,
-  { id, agent_id: agentId }: SessionRow,
+  { id, account_id: accountId, agent_id: agentId }: SessionRow,
+  { acting }: { acting: Acting },
 ): Promise<void> {
   const isDeletedNow = await inTransaction(pool, async (db) => {
     await lockAgent(db, { id: agentId });
@@ -27,6 +30,17 @@ export async function deleteSession(
     const isReleased = await releaseSession(db, { session, by: 'deletion' });
     if (!isReleased) throw sessionOver({ ...session, status: 'expired' });
     await noteSession(db, { id, type: 'x402.session.deleted' });
+    await insertAudit(db, {
+      accountId,
+      agentId,
+      action: 'x402_session.deleted',
+      acting,
+      resourceType: 'x402_session',
+      resourceId: id,
+      result: 'success',
+      // What was paid out of it stays to be read; as a session it is over.
+      changes: { before: renderSession(session), after: renderSession((await getSession(db, { id }))!) },
+    });
     return true;
   });
   if (isDeletedNow) await temporal.tellSessionEnded(id);

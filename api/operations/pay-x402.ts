@@ -1,5 +1,6 @@
 import type { Registry, Token } from '../../shared/chain/registry.ts';
 import { findAgent } from '../../shared/db/agents.ts';
+import type { Acting } from '../../shared/db/audit.ts';
 import type { Pool } from '../../shared/db/pool.ts';
 import {
   findX402Payment,
@@ -42,14 +43,14 @@ export interface PayX402Dependencies {
  */
 export async function payX402(
   deps: PayX402Dependencies,
-  { session, body, log, once }: { session: SessionRow; body: PayBody; log: Logger; once: Once },
+  { session, acting, body, log, once }: { session: SessionRow; acting: Acting; body: PayBody; log: Logger; once: Once },
 ): Promise<X402PaymentRow> {
   const { pool, temporal } = deps;
   const payment = await resolve(deps, { session, body });
   const stored = await storePayment(pool, {
     id: payment.id,
     once,
-    store: (db) => takeX402Payment(db, payment),
+    store: (db) => takeX402Payment(db, { payment, acting }),
     find: () => getX402Payment(pool, { id: payment.id }),
   });
   if (stored.status !== 'pending') return stored;

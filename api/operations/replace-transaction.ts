@@ -1,5 +1,7 @@
+import { lockAgent } from '../../shared/db/agents.ts';
+import { type Acting, insertAudit } from '../../shared/db/audit.ts';
 import { inTransaction, type Pool } from '../../shared/db/pool.ts';
-import { findTransaction, type TransactionRow } from '../../shared/db/transactions.ts';
+import { lockTransaction, showTransaction, type TransactionRow } from '../../shared/db/transactions.ts';
 import { PurserError } from '../../shared/errors.ts';
 import { renderTransaction } from '../../shared/render-transaction.ts';
 import { cancelPayment, type Standing, speedUpPayment } from '../../shared/replace-payment.ts';
@@ -12,8 +14,18 @@ export interface ReplaceTransactionDependencies {
 }
 
 const requests = {
-  cancel: { work: cancelPayment, code: 'transaction_not_cancellable', verb: 'cancelled' },
-  speed_up: { work: speedUpPayment, code: 'transaction_not_replaceable', verb: 'sped up' },
+  cancel: {
+    work: cancelPayment,
+    action: 'transaction.cancel_requested',
+    code: 'transaction_not_cancellable',
+    verb: 'cancelled',
+  },
+  speed_up: {
+    work: speedUpPayment,
+    action: 'transaction.speed_up_requested',
+    code: 'transaction_not_replaceable',
+    verb: 'sped up',
+  },
 } as const;
 
 /**
@@ -23,19 +35,32 @@ const requests = {
  */
 export async function replaceTransaction(
   { pool, temporal }: ReplaceTransactionDependencies,
-  { row, wish, once }: { row: TransactionRow; wish: keyof typeof requests; once: Once },
+  { row, acting, wish, once }: { row: TransactionRow; acting: Acting; wish: keyof typeof requests; once: Once },
 ): Promise<unknown> {
-  const { work, code, verb } = requests[wish];
-  const { id, account_id: accountId } = row;
+  const { work, action, code, verb } = requests[wish];
+  const { id, account_id: accountId, agent_id: agentId } = row;
   const answer = await inTransaction(pool, async (db) => {
     await once.claim(db, { resourceId: null });
+    await lockAgent(db, { id: agentId });
+    await lockTransaction(db, { id });
+    const before = (await showTransaction(db, { id }))!;
     const standing = await work(db, row);
-    const after = (await findTransaction(db, { id, accountId }))!;
+    const after = (await showTransaction(db, { id }))!;
     if (standing)
       throw new PurserError(code, `${explain(after, standing)}: it cannot be ${verb}.`, {
         details: { transaction_id: id, status: after.status, status_detail: after.status_detail },
       });
     const shown = renderTransaction(after);
+    await insertAudit(db, {
+      accountId,
+      agentId,
+      action,
+      acting,
+      resourceType: 'transaction',
+      resourceId: id,
+      result: 'success',
+      changes: { before: renderTransaction(before), after: shown },
+    });
     await once.answer(db, shown);
     return shown;
   });

@@ -1,15 +1,18 @@
 import type { Registry } from '../../shared/chain/registry.ts';
-import type { Pool } from '../../shared/db/pool.ts';
+import { type Acting, insertAudit } from '../../shared/db/audit.ts';
+import type { Pool, Queryable } from '../../shared/db/pool.ts';
 import {
   findTransaction,
   getTransaction,
   insertTransaction,
+  type NewTransaction,
   type TransactionRow,
 } from '../../shared/db/transactions.ts';
 import { formatAmount } from '../../shared/domain/money.ts';
 import { PurserError } from '../../shared/errors.ts';
 import { newId } from '../../shared/ids.ts';
 import type { Logger } from '../../shared/log.ts';
+import { renderTransaction } from '../../shared/render-transaction.ts';
 import type { Once } from '../idempotency.ts';
 import { requireActiveAgent } from '../require-agent.ts';
 import type { CreateTransactionBody } from '../schemas/transactions.ts';
@@ -31,7 +34,13 @@ export interface SubmitTransactionDependencies {
  */
 export async function submitTransaction(
   { pool, registry, temporal }: SubmitTransactionDependencies,
-  { accountId, body, log, once }: { accountId: string; body: CreateTransactionBody; log: Logger; once: Once },
+  {
+    accountId,
+    acting,
+    body,
+    log,
+    once,
+  }: { accountId: string; acting: Acting; body: CreateTransactionBody; log: Logger; once: Once },
 ): Promise<TransactionRow> {
   const agent = await requireActiveAgent(pool, { id: body.agent_id, accountId });
   const payment = resolvePayment(registry, { agent, body });
@@ -39,11 +48,27 @@ export async function submitTransaction(
   const stored = await storePayment(pool, {
     id: row.id,
     once,
-    store: (db) => insertTransaction(db, row),
+    store: (db) => store(db, { row, acting }),
     find: () => getTransaction(pool, { id: row.id }),
   });
   if ((await temporal.decideTransaction(stored, { log })) === 'undecided') return stored;
   return unlessDenied(await reread(pool, { stored, log }));
+}
+
+/** In one database transaction. */
+async function store(db: Queryable, { row, acting }: { row: NewTransaction; acting: Acting }): Promise<TransactionRow> {
+  const stored = await insertTransaction(db, row);
+  await insertAudit(db, {
+    accountId: row.accountId,
+    agentId: row.agentId,
+    action: 'transaction.created',
+    acting,
+    resourceType: 'transaction',
+    resourceId: row.id,
+    result: 'success',
+    changes: { before: null, after: renderTransaction(stored) },
+  });
+  return stored;
 }
 
 /**

@@ -1,5 +1,6 @@
 import { askPeople } from '../../shared/ask-people.ts';
 import { lockAgent, lockWallet } from '../../shared/db/agents.ts';
+import { type Acting, insertAudit } from '../../shared/db/audit.ts';
 import { databaseClock } from '../../shared/db/clock.ts';
 import { putHolds } from '../../shared/db/holds.ts';
 import type { Queryable } from '../../shared/db/pool.ts';
@@ -20,6 +21,7 @@ import { judgeStored } from '../../shared/judge-payment.ts';
 import { noteEvaluation } from '../../shared/note-evaluation.ts';
 import { noteSession } from '../../shared/note-x402.ts';
 import { denialFailure } from '../../shared/payment-failures.ts';
+import { renderX402Payment } from '../../shared/render-x402.ts';
 import { reservePayment } from '../../shared/reserve-payment.ts';
 import { holdRest } from '../../shared/x402-budget.ts';
 import { inactiveAgent } from '../require-agent.ts';
@@ -30,7 +32,10 @@ import { sessionOver } from './x402-payment-answer.ts';
  * caller's database transaction. What the policies deny is stored as failed, and takes nothing.
  * @throws PurserError 400 `agent_inactive`, `session_expired`, `budget_exceeded`: let it pass, so that nothing is stored
  */
-export async function takeX402Payment(db: Queryable, payment: NewX402Payment): Promise<X402PaymentRow> {
+export async function takeX402Payment(
+  db: Queryable,
+  { payment, acting }: { payment: NewX402Payment; acting: Acting },
+): Promise<X402PaymentRow> {
   const { id, accountId, agentId, sessionId } = payment;
   const agent = await lockAgent(db, { id: agentId });
   const session = await lockSession(db, { id: sessionId });
@@ -39,6 +44,16 @@ export async function takeX402Payment(db: Queryable, payment: NewX402Payment): P
   const row = await insertX402Payment(db, payment);
   if (agent?.status !== 'active') throw inactiveAgent(agentId);
   if (session.status !== 'active') throw sessionOver(session);
+  await insertAudit(db, {
+    accountId,
+    agentId,
+    action: 'x402_payment.created',
+    acting,
+    resourceType: 'x402_payment',
+    resourceId: id,
+    result: 'success',
+    changes: { before: null, after: renderX402Payment(row) },
+  });
   const now = await databaseClock(db);
   const evaluation = await judgeStored(db, row, now);
   const { decision } = evaluation;

@@ -29,8 +29,8 @@ export function createAgentEndpoints(deps: CreateAgentDependencies): Endpoint[] 
       body: createAgentBody,
       answer: agent,
       errors: ['invalid_request', 'invalid_chain'],
-      handle: async ({ caller, body, log, once }) =>
-        renderAgent(await createAgent(deps, { accountId: caller.accountId, body, log, once })),
+      handle: async ({ caller, acting, body, log, once }) =>
+        renderAgent(await createAgent(deps, { accountId: caller.accountId, acting, body, log, once })),
     }),
     defineEndpoint({
       method: 'get',
@@ -89,10 +89,11 @@ export function createAgentEndpoints(deps: CreateAgentDependencies): Endpoint[] 
       answer: agent,
       errors: ['invalid_request', 'resource_not_found'],
       find,
-      handle: async ({ caller, found, body }) => {
+      handle: async ({ caller, acting, found, body }) => {
         const changed = await setAgentStatus(pool, {
           id: found.id,
           accountId: caller.accountId,
+          acting,
           status: body.status,
         });
         return renderAgent(changed ?? found);

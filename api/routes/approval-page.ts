@@ -7,6 +7,7 @@ import { databaseClock } from '../../shared/db/clock.ts';
 import { isConnectionError } from '../../shared/db/pool.ts';
 import { PurserError } from '../../shared/errors.ts';
 import type { Logger } from '../../shared/log.ts';
+import { type Origin, originOf } from '../acting.ts';
 import { type DecideDependencies, decideApprovals, type Refusal } from '../operations/decide-approval.ts';
 import { askingPage, type FormFault } from '../pages/asking-page.ts';
 import {
@@ -118,7 +119,7 @@ async function take(
   }
   let result: Awaited<ReturnType<typeof decide>>;
   try {
-    result = await decide(deps, opened, form.answer);
+    result = await decide(deps, opened, { given: form.answer, origin: originOf(request, response) });
   } catch (error) {
     answerFailure(response, { error, page: uncertainPage(opened.token) });
     return;
@@ -140,9 +141,13 @@ const refusalStatuses: Readonly<Record<Refusal['refusal'], number>> = {
   not_yet: 409,
 };
 
-function decide(deps: DecideDependencies, { approval, link, tokenHash }: Opened, given: FormAnswer) {
+function decide(
+  deps: DecideDependencies,
+  { approval, link, tokenHash }: Opened,
+  { given, origin }: { given: FormAnswer; origin: Origin },
+) {
   const answer = { approvalId: approval.id, agentId: approval.agent_id, approver: link.approver, ...given };
-  return decideApprovals(deps, { answers: [answer], door: { via: 'link', tokenHash } });
+  return decideApprovals(deps, { answers: [answer], door: { via: 'link', tokenHash, origin } });
 }
 
 function isRepeat({ approval }: Refusal, { link }: Opened, { decision }: FormAnswer): boolean {

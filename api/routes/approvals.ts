@@ -114,7 +114,7 @@ function decideEndpoints({ pool, temporal }: ApprovalDependencies, decision: Dec
         const question = await find(pool, { caller, id });
         return question && { question, approver: requireApprover(caller, { asked: [question], about: question.id }) };
       },
-      handle: async ({ found: { question, approver }, body, once }) => {
+      handle: async ({ acting, found: { question, approver }, body, once }) => {
         const answer = {
           approvalId: question.id,
           agentId: question.agent_id,
@@ -124,7 +124,7 @@ function decideEndpoints({ pool, temporal }: ApprovalDependencies, decision: Dec
         };
         const result = await decideApprovals(
           { pool, tellAnswer: temporal.tellAnswer },
-          { answers: [answer], door: { via: 'bearer' }, once },
+          { answers: [answer], door: { via: 'bearer', acting }, once },
         );
         if ('refusal' in result) throw answerRefusal(result, { approver });
         return renderApproval(result.approvals[0]!);
@@ -156,13 +156,13 @@ function decidePaymentEndpoints({ pool, temporal }: ApprovalDependencies, decisi
         const approver = questions.length > 0 ? requireApprover(caller, { asked: questions, about: id }) : undefined;
         return { transactionId: id, approver };
       },
-      handle: async ({ found: { transactionId, approver }, body, once }) => {
+      handle: async ({ acting, found: { transactionId, approver }, body, once }) => {
         const result =
           approver === undefined
             ? undefined
             : await answerPayment(
                 { pool, tellAnswer: temporal.tellAnswer },
-                { paymentId: transactionId, approver, decision, note: body.note || null, once },
+                { paymentId: transactionId, acting, approver, decision, note: body.note || null, once },
               );
         if (approver === undefined || !result)
           throw new PurserError(

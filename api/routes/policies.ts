@@ -1,20 +1,11 @@
 import type { Registry } from '../../shared/chain/registry.ts';
-import { lockAgent } from '../../shared/db/agents.ts';
-import { remindOfAgent } from '../../shared/db/approvals.ts';
-import {
-  countPolicies,
-  deletePolicy,
-  findPolicy,
-  listPolicies,
-  type PolicyRow,
-  replaceRules,
-} from '../../shared/db/policies.ts';
-import { inTransaction, type Pool } from '../../shared/db/pool.ts';
+import { countPolicies, findPolicy, listPolicies, type PolicyRow } from '../../shared/db/policies.ts';
+import type { Pool } from '../../shared/db/pool.ts';
 import { PurserError } from '../../shared/errors.ts';
 import { isId } from '../../shared/ids.ts';
 import { defineEndpoint, type Endpoint } from '../endpoint.ts';
 import type { Caller } from '../middleware/authenticate.ts';
-import { attachPolicies } from '../operations/attach-policies.ts';
+import { createPolicy, removePolicy, replacePolicy } from '../operations/change-policy.ts';
 import { readPage } from '../read-page.ts';
 import { renderPolicy } from '../render/policy.ts';
 import { requireAgent } from '../require-agent.ts';
@@ -42,15 +33,9 @@ export function createPolicyEndpoints({ pool, registry }: { pool: Pool; registry
       body: bodies.create,
       answer: policy,
       errors: faults,
-      handle: async ({ caller: { accountId }, body, once }) => {
-        const agent = await requireAgent(pool, { id: body.agent_id, accountId });
-        return inTransaction(pool, async (db) => {
-          await once.claim(db, { resourceId: null });
-          const [row] = await attachPolicies(db, { accountId, agentId: agent.id, policies: [body] });
-          const answer = renderPolicy(row!);
-          await once.answer(db, answer);
-          return answer;
-        });
+      handle: async ({ caller: { accountId }, acting, body, once }) => {
+        const { id: agentId } = await requireAgent(pool, { id: body.agent_id, accountId });
+        return createPolicy(pool, { accountId, agentId, acting, policy: body, once });
       },
     }),
     defineEndpoint({
@@ -99,12 +84,8 @@ export function createPolicyEndpoints({ pool, registry }: { pool: Pool; registry
       answer: policy,
       errors: [...faults, 'resource_not_found'],
       find,
-      handle: async ({ caller, found, body }) => {
-        const changed = await inTransaction(pool, async (db) => {
-          await lockAgent(db, { id: found.agent_id });
-          await remindOfAgent(db, { agentId: found.agent_id });
-          return replaceRules(db, { id: found.id, accountId: caller.accountId, rules: body.rules });
-        });
+      handle: async ({ acting, found, body }) => {
+        const changed = await replacePolicy(pool, found, { acting, rules: body.rules });
         if (!changed) throw gone(found.id);
         return renderPolicy(changed);
       },
@@ -119,13 +100,8 @@ export function createPolicyEndpoints({ pool, registry }: { pool: Pool; registry
       answer: deletedPolicy,
       errors: ['invalid_request', 'resource_not_found'],
       find,
-      handle: async ({ caller, found }) => {
-        const isDeleted = await inTransaction(pool, async (db) => {
-          await lockAgent(db, { id: found.agent_id });
-          await remindOfAgent(db, { agentId: found.agent_id });
-          return deletePolicy(db, { id: found.id, accountId: caller.accountId });
-        });
-        if (!isDeleted) throw gone(found.id);
+      handle: async ({ acting, found }) => {
+        if (!(await removePolicy(pool, found, { acting }))) throw gone(found.id);
         return { id: found.id, deleted: true };
       },
     }),

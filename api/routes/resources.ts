@@ -1,23 +1,40 @@
 import { type Request, type Response, Router } from 'express';
 import { PurserError } from '../../shared/errors.ts';
+import { actorOf } from '../acting.ts';
+import type { NoteDenial } from '../denial-log.ts';
 import type { Endpoint, Method } from '../endpoint.ts';
 import type { AnswerOnce } from '../idempotency.ts';
+import type { Caller } from '../middleware/authenticate.ts';
 
-/** Mounts endpoints, and answers 405 for a method that a known path does not have. */
+/**
+ * Mounts endpoints, answers 405 for a method that a known path does not have, and notes whom an endpoint has refused what
+ * they may not.
+ */
 export function createResourceRouter({
   endpoints,
   answerOnce,
+  noteDenial,
 }: {
   endpoints: readonly Endpoint[];
   answerOnce: AnswerOnce;
+  noteDenial: NoteDenial;
 }): Router {
   const router = Router({ caseSensitive: true });
   for (const [path, group] of Map.groupBy(endpoints, (endpoint) => endpoint.path)) {
     const route = router.route(path.replaceAll(/\{(\w+)\}/g, ':$1'));
     for (const endpoint of group)
-      route[endpoint.method]((request: Request, response: Response) =>
-        endpoint.serve(request, response, { answerOnce }),
-      );
+      route[endpoint.method](async (request: Request, response: Response) => {
+        try {
+          await endpoint.serve(request, response, { answerOnce });
+        } catch (error) {
+          if (error instanceof PurserError && error.code === 'insufficient_permissions') {
+            const { caller } = response.locals as { caller: Caller };
+            const by = { accountId: caller.accountId, actor: actorOf(caller), reason: endpoint.operationId };
+            await noteDenial({ ...by, action: 'permission.denied' }, { request, response });
+          }
+          throw error;
+        }
+      });
     const allowed = allowedMethods(group.map((endpoint) => endpoint.method));
     route.all((_request, response) => {
       response.setHeader('Allow', allowed);

@@ -1,21 +1,14 @@
 import type { Registry } from '../../shared/chain/registry.ts';
 import { findAccountSettings } from '../../shared/db/accounts.ts';
-import { inTransaction, type Pool, violatedConstraint } from '../../shared/db/pool.ts';
-import {
-  countTemplates,
-  deleteTemplate,
-  findTemplate,
-  insertTemplate,
-  listTemplates,
-  replaceTemplate,
-  templateNameConstraint,
-} from '../../shared/db/templates.ts';
+import type { Pool } from '../../shared/db/pool.ts';
+import { countTemplates, findTemplate, listTemplates } from '../../shared/db/templates.ts';
 import { builtInTemplates, isBuiltIn, type PolicyTemplate } from '../../shared/domain/policy-templates.ts';
 import { PurserError } from '../../shared/errors.ts';
-import { isId, newId } from '../../shared/ids.ts';
+import { isId } from '../../shared/ids.ts';
 import { defineEndpoint, type Endpoint } from '../endpoint.ts';
 import type { Caller } from '../middleware/authenticate.ts';
 import { applyTemplate } from '../operations/apply-template.ts';
+import { changeTemplate, createTemplate, removeTemplate } from '../operations/change-template.ts';
 import { readPage } from '../read-page.ts';
 import { renderTemplate } from '../render/template.ts';
 import { createRuleWords } from '../schemas/rule-words.ts';
@@ -51,16 +44,8 @@ export function createTemplateEndpoints({ pool, registry }: { pool: Pool; regist
       body: templateBody,
       answer: template,
       errors: ['invalid_request', 'invalid_amount', 'invalid_address', 'invalid_token'],
-      handle: ({ caller: { accountId }, body, once }) =>
-        nameUnlessTaken(body.name, () =>
-          inTransaction(pool, async (db) => {
-            const id = newId('ptpl');
-            await once.claim(db, { resourceId: id });
-            const answer = renderTemplate(await insertTemplate(db, { id, accountId, ...body }));
-            await once.answer(db, answer);
-            return answer;
-          }),
-        ),
+      handle: ({ caller: { accountId }, acting, body, once }) =>
+        createTemplate(pool, { accountId, acting, content: body, once }),
     }),
     defineEndpoint({
       method: 'get',
@@ -99,10 +84,8 @@ export function createTemplateEndpoints({ pool, registry }: { pool: Pool; regist
       answer: template,
       errors: ['invalid_request', 'invalid_amount', 'invalid_address', 'invalid_token', 'resource_not_found'],
       find: findOwn,
-      handle: async ({ caller: { accountId }, found, body }) => {
-        const changed = await nameUnlessTaken(body.name, () =>
-          replaceTemplate(pool, { id: found.id, accountId, ...body }),
-        );
+      handle: async ({ caller: { accountId }, acting, found, body }) => {
+        const changed = await changeTemplate(pool, { id: found.id, accountId, acting, content: body });
         if (!changed) throw gone(found.id);
         return renderTemplate(changed);
       },
@@ -118,8 +101,8 @@ export function createTemplateEndpoints({ pool, registry }: { pool: Pool; regist
       answer: deletedTemplate,
       errors: ['invalid_request', 'resource_not_found'],
       find: findOwn,
-      handle: async ({ caller: { accountId }, found }) => {
-        if (!(await deleteTemplate(pool, { id: found.id, accountId }))) throw gone(found.id);
+      handle: async ({ caller: { accountId }, acting, found }) => {
+        if (!(await removeTemplate(pool, { id: found.id, accountId, acting }))) throw gone(found.id);
         return { id: found.id, deleted: true };
       },
     }),
@@ -135,8 +118,8 @@ export function createTemplateEndpoints({ pool, registry }: { pool: Pool; regist
       answer: appliedPolicies,
       errors: ['invalid_request', 'resource_not_found'],
       find,
-      handle: ({ caller: { accountId }, found, body, once }) =>
-        applyTemplate(pool, { accountId, template: found, body, once }),
+      handle: ({ caller: { accountId }, acting, found, body, once }) =>
+        applyTemplate(pool, { accountId, acting, template: found, body, once }),
     }),
   ];
 }
@@ -170,17 +153,6 @@ async function readTemplates(
     ],
     render: renderTemplate,
   });
-}
-
-/** @throws PurserError 400 when another template of the account has the name */
-async function nameUnlessTaken<T>(name: string, write: () => Promise<T>): Promise<T> {
-  try {
-    return await write();
-  } catch (error) {
-    if (violatedConstraint(error) !== templateNameConstraint) throw error;
-    const message = `name ${JSON.stringify(name)} is taken by another template of this account. Choose another one.`;
-    throw new PurserError('invalid_request', message, { param: 'name' });
-  }
 }
 
 function readOnly(id: string): PurserError {

@@ -49,8 +49,8 @@ export function createTransactionEndpoints(deps: SubmitTransactionDependencies):
         'policy_violation',
         'insufficient_funds',
       ],
-      handle: async ({ caller, body, log, once }) =>
-        renderTransaction(await submitTransaction(deps, { accountId: caller.accountId, body, log, once })),
+      handle: async ({ caller, acting, body, log, once }) =>
+        renderTransaction(await submitTransaction(deps, { accountId: caller.accountId, acting, body, log, once })),
       rebuild: async ({ caller, resourceId: id }) =>
         renderTransaction(await submittedTransaction(deps, { id, accountId: caller.accountId })),
     }),
@@ -108,7 +108,7 @@ export function createTransactionEndpoints(deps: SubmitTransactionDependencies):
       answer: transaction,
       errors: ['invalid_request', 'resource_not_found', 'transaction_not_cancellable'],
       find: findOwn,
-      handle: ({ found, once }) => replaceTransaction(deps, { row: found, wish: 'cancel', once }),
+      handle: ({ acting, found, once }) => replaceTransaction(deps, { row: found, acting, wish: 'cancel', once }),
     }),
     defineEndpoint({
       method: 'post',
@@ -123,7 +123,7 @@ export function createTransactionEndpoints(deps: SubmitTransactionDependencies):
       answer: transaction,
       errors: ['invalid_request', 'resource_not_found', 'transaction_not_replaceable'],
       find: findOwn,
-      handle: ({ found, once }) => replaceTransaction(deps, { row: found, wish: 'speed_up', once }),
+      handle: ({ acting, found, once }) => replaceTransaction(deps, { row: found, acting, wish: 'speed_up', once }),
     }),
     defineEndpoint({
       method: 'get',

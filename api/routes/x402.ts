@@ -53,8 +53,8 @@ function sessionEndpoints(deps: X402Dependencies): Endpoint[] {
         'invalid_amount',
         'insufficient_funds',
       ],
-      handle: async ({ caller, body, once }) =>
-        renderSession(await createSession(deps, { accountId: caller.accountId, body, once })),
+      handle: async ({ caller, acting, body, once }) =>
+        renderSession(await createSession(deps, { accountId: caller.accountId, acting, body, once })),
     }),
     defineEndpoint({
       method: 'get',
@@ -100,8 +100,8 @@ function sessionEndpoints(deps: X402Dependencies): Endpoint[] {
       answer: deletedSession,
       errors: ['invalid_request', 'resource_not_found', 'session_expired'],
       find,
-      handle: async ({ found }) => {
-        await deleteSession(deps, found);
+      handle: async ({ acting, found }) => {
+        await deleteSession(deps, found, { acting });
         return { id: found.id, deleted: true };
       },
     }),
@@ -137,8 +137,8 @@ function paymentEndpoints(deps: X402Dependencies): Endpoint[] {
         'budget_exceeded',
       ],
       find,
-      handle: async ({ found, body, log, once }) =>
-        answerX402Payment(await payX402(deps, { session: found, body, log, once })),
+      handle: async ({ acting, found, body, log, once }) =>
+        answerX402Payment(await payX402(deps, { session: found, acting, body, log, once })),
       rebuild: async ({ caller, resourceId: id }) => {
         const row = await findX402Payment(pool, { id, accountId: caller.accountId });
         if (!row) throw new Error(`Payment ${id} has gone, and its key is still there.`);

@@ -27,6 +27,14 @@ export async function findAccountSettings(db: Queryable, { id }: { id: string })
   return rows[0];
 }
 
+/** The same, locked until the database transaction ends. */
+export async function lockAccountSettings(db: Queryable, { id }: { id: string }): Promise<AccountSettings | undefined> {
+  const { rows } = await db.query<AccountSettings>(`select ${settings} from accounts where id = $1 for no key update`, [
+    id,
+  ]);
+  return rows[0];
+}
+
 /** Sets what is given and leaves the rest. @returns all settings as they are now, unless there is no such account */
 export async function updateAccountSettings(
   db: Queryable,

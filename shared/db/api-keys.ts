@@ -2,11 +2,11 @@ import { type Environment, makeApiKey } from '../api-key.ts';
 import { newId } from '../ids.ts';
 import type { Queryable } from './pool.ts';
 
-/** Makes a key of an account and stores its hash. @returns the id, and the key, which cannot be had again */
+/** Makes a key of an account and stores its hash. @returns the id, the beginning by which it is known, and the key, which cannot be had again */
 export async function createApiKey(
   db: Queryable,
   { accountId, name, environment }: { accountId: string; name: string; environment: Environment },
-): Promise<{ id: string; key: string }> {
+): Promise<{ id: string; prefix: string; key: string }> {
   const id = newId('key');
   const { key, prefix, hash } = makeApiKey({ environment });
   await db.query('insert into api_keys (id, account_id, name, prefix, hash) values ($1, $2, $3, $4, $5)', [
@@ -16,7 +16,7 @@ export async function createApiKey(
     prefix,
     hash,
   ]);
-  return { id, key };
+  return { id, prefix, key };
 }
 
 /** Who a key speaks for. */

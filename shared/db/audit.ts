@@ -3,6 +3,9 @@ import type { Queryable } from './pool.ts';
 
 /** Everything that is logged, as `resource.verb` in the past. */
 export type AuditAction =
+  | 'account.created'
+  | 'account.updated'
+  | 'api_key.created'
   | 'agent.created'
   | 'agent.status_changed'
   | 'policy.created'
@@ -31,8 +34,6 @@ export type AuditAction =
   | 'webhook.tested'
   | 'webhook.disabled'
   | 'webhook_delivery.redelivered'
-  | 'api_key.created'
-  | 'account.updated'
   | 'credential.denied'
   | 'permission.denied';
 
@@ -57,6 +58,11 @@ export const bySystem: Acting = {
   userAgent: null,
   requestId: null,
 };
+
+/** Somebody at the console of the installation, by the name that the system knows them by. */
+export function byOperator(name: string): Acting {
+  return { ...bySystem, actor: { type: 'system', id: 'operator', name } };
+}
 
 export interface NewAuditEntry {
   readonly accountId: string;

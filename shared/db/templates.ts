@@ -38,6 +38,18 @@ export async function findTemplate(
   return rows[0];
 }
 
+/** The same, locked until the database transaction ends. */
+export async function lockTemplate(
+  db: Queryable,
+  { id, accountId }: { id: string; accountId: string },
+): Promise<PolicyTemplate | undefined> {
+  const { rows } = await db.query<PolicyTemplate>(
+    `select ${columns} from policy_templates where id = $1 and account_id = $2 for update`,
+    [id, accountId],
+  );
+  return rows[0];
+}
+
 /** Replaces everything that an account writes. @returns the template as it is now, unless it was deleted meanwhile */
 export async function replaceTemplate(
   db: Queryable,

@@ -1,5 +1,6 @@
 import { privateKeyToAccount } from 'viem/accounts';
 import { takeX402Payment } from '../../api/operations/take-x402-payment.ts';
+import { bySystem } from '../../shared/db/audit.ts';
 import { inTransaction, type Pool } from '../../shared/db/pool.ts';
 import type { StoredOffer, X402PaymentRow } from '../../shared/db/x402-payments.ts';
 import { insertSession, type SessionRow } from '../../shared/db/x402-sessions.ts';
@@ -52,5 +53,5 @@ export function insertTestLedger(
     ...{ targetUrl: 'https://api.example.com/v1/weather', method: 'GET', x402Version, offer, windowSeconds },
     ...{ domainName: 'USD Coin', domainVersion: '2' },
   };
-  return inTransaction(pool, (db) => takeX402Payment(db, payment));
+  return inTransaction(pool, (db) => takeX402Payment(db, { payment, acting: bySystem }));
 }

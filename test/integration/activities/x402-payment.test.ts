@@ -13,6 +13,7 @@ import { createStampAuthorization } from '../../../activities/stamp-authorizatio
 import { decideApprovals } from '../../../api/operations/decide-approval.ts';
 import { updateAgentStatus } from '../../../shared/db/agents.ts';
 import { approvalsOfPayment, takeReminders } from '../../../shared/db/approvals.ts';
+import { bySystem } from '../../../shared/db/audit.ts';
 import { databaseClock } from '../../../shared/db/clock.ts';
 import { findMismatches } from '../../../shared/db/mismatches.ts';
 import { insertPolicy } from '../../../shared/db/policies.ts';
@@ -325,7 +326,7 @@ describe('a payment that wants a person', () => {
     const answer = { approvalId: open.id, agentId: agent.agentId, approver: 'a@example.com', decision, note: null };
     const result = await decideApprovals(
       { pool, tellAnswer: async () => {} },
-      { answers: [answer], door: { via: 'bearer' } },
+      { answers: [answer], door: { via: 'bearer', acting: bySystem } },
     );
     if ('refusal' in result) throw new Error(result.refusal);
   }

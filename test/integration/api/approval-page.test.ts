@@ -125,10 +125,18 @@ describe('the form', () => {
       [{ approver: maria, decision: 'approved', note: 'Checked.\nTwice.' }],
     ]);
     const { rows } = await api.pool.query(
-      `select actor_type, actor_id, metadata->>'via' as via from audit_inbox where resource_id = $1 and action = 'approval.approved'`,
+      `select actor_type, actor_id, metadata->>'via' as via, ip_address, request_id,
+              changes->'before'->>'status' as before, changes->'after'->>'status' as after
+       from audit_inbox where resource_id = $1 and action = 'approval.approved'`,
       [question.approvalId],
     );
-    expect(rows).toEqual([{ actor_type: 'approver', actor_id: maria, via: 'link' }]);
+    const request_id = response.headers.get('x-request-id');
+    expect(rows).toEqual([
+      {
+        ...{ actor_type: 'approver', actor_id: maria, via: 'link', ip_address: '127.0.0.1', request_id },
+        ...{ before: 'pending', after: 'approved' },
+      },
+    ]);
     const used = await api.pool.query('select used_at from approval_links where token_hash = $1', [
       hashApprovalToken(token),
     ]);

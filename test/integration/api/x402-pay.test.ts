@@ -295,7 +295,8 @@ describe('paying out of an x402 session', () => {
     expect((await pay(session.id, { target_url: `${shop.url}/100000` })).status).toBe(200);
     expect(await transfer(10_000n)).toEqual({ outcome: 'denied' });
     const { rows } = await api.pool.query(
-      `select result, metadata ->> 'stage' as stage from audit_inbox where resource_id = $1`,
+      `select result, metadata ->> 'stage' as stage from audit_inbox
+       where resource_id = $1 and action = 'x402_payment.evaluated'`,
       [ledger_id],
     );
     expect(rows).toEqual([{ result: 'denied', stage: 'first' }]);

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { decideApprovals } from '../../../api/operations/decide-approval.ts';
 import { createTemporalGateway, type TemporalGateway } from '../../../api/temporal-gateway.ts';
 import { approvalsOfPayment } from '../../../shared/db/approvals.ts';
+import { bySystem } from '../../../shared/db/audit.ts';
 import { getTransaction } from '../../../shared/db/transactions.ts';
 import type { ReconcileResult } from '../../../shared/domain/reconcile.ts';
 import { createLogger } from '../../../shared/log.ts';
@@ -71,7 +72,7 @@ describe('a payment that waits for a person', () => {
     );
     const answer = { approvalId: open!.id, agentId, approver, decision, note: null };
     const deps = { pool: world.api.pool, tellAnswer: word };
-    const result = await decideApprovals(deps, { answers: [answer], door: { via: 'bearer' } });
+    const result = await decideApprovals(deps, { answers: [answer], door: { via: 'bearer', acting: bySystem } });
     if ('refusal' in result) throw new Error(result.refusal);
   }
   const nobody = async () => {};
