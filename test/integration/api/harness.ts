@@ -60,6 +60,8 @@ export interface TestApi {
   readonly url: string;
   readonly pool: Pool;
   readonly databaseUrl: string;
+  /** Of the role that owns the schema, and so reads every table. */
+  readonly ownerUrl: string;
   readonly registry: Registry;
   readonly issuer: TestIssuer;
   /** An account with an API key, and by default with a key of its own for wallets. */
@@ -126,6 +128,7 @@ export async function startTestApi({
     url: server.url,
     pool,
     databaseUrl: database.url,
+    ownerUrl: database.ownerUrl,
     registry,
     issuer,
     account: (options) => createTestAccount({ pool, url: server.url, issuer, ...options }),
