@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util';
 import { createProgress } from '../dev/progress.ts';
 import type { EngineChoice } from '../signer/engine/load.ts';
 import { fullDecisionPlan, measureDecisions, quickDecisionPlan } from './decisions.ts';
+import { fullListPlan, measureLists, quickListPlan } from './lists.ts';
 import { fullPlan, measure, quickPlan } from './measure.ts';
 import { fullKillsEach, measureRecovery, quickKillsEach } from './recovery.ts';
 import { createReport, type Report } from './report.ts';
@@ -16,30 +17,38 @@ import { withDatabase } from './with-database.ts';
 import { withStack } from './with-stack.ts';
 import { measureX402 } from './x402.ts';
 
-const USAGE = `Usage: npm run bench [-- --quick] [--only PART]
+const USAGE = `Usage: npm run bench [-- --quick] [--only PART] [--rows N]
 
   --quick            a tenth of the samples: does it work, and about where are we
   --only decisions   policy decisions by themselves; brings up a Postgres and nothing else
   --only payments    whole payments, with two workers
   --only x402        payments out of x402 sessions, with two workers
+  --only lists       lists of events, audit entries, deliveries and payments with 10,000 rows and with many
+                     (--rows N, else 10,000,000, or 1,000,000 of a quick run: 25 GB of disk and half an hour)
   --only recovery    how long it takes after a kill -9 of each part until a payment is confirmed
   --help             this text
 
   Leave the machine alone meanwhile: two cores are shared by everything that is measured. Data and ports are the
   measurement's own; other settings (PURSER_ENGINE, PURSER_MAX_IN_FLIGHT …) are taken from the environment.
 `;
-const parts = ['decisions', 'payments', 'x402', 'recovery'] as const;
+const parts = ['decisions', 'payments', 'x402', 'lists', 'recovery'] as const;
 const results = fileURLToPath(new URL('./results/', import.meta.url));
 
 async function main(): Promise<void> {
   const { values } = parseArgs({
-    options: { quick: { type: 'boolean' }, only: { type: 'string' }, help: { type: 'boolean' } },
+    options: {
+      quick: { type: 'boolean' },
+      only: { type: 'string' },
+      rows: { type: 'string' },
+      help: { type: 'boolean' },
+    },
   });
   if (values.help) return void process.stdout.write(USAGE);
   if (values.only !== undefined && !parts.some((part) => part === values.only))
     throw new Error(`--only ${values.only}: the parts that can be measured alone are ${parts.join(', ')}.`);
   const measures = (part: (typeof parts)[number]) => values.only === undefined || values.only === part;
   const quick = values.quick ?? false;
+  const listPlan = { ...(quick ? quickListPlan : fullListPlan), ...(values.rows && { rows: readRows(values.rows) }) };
   const ending = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => ending.abort(new Stopped(name)));
   // dev/bootstrap.mjs holds the other end of this channel; it closes with it, also after kill -9.
@@ -68,15 +77,25 @@ async function main(): Promise<void> {
           measureX402(stack, { plan: quick ? quickPlan : fullPlan, engine, progress, signal }),
         )
       : undefined;
+    const lists = measures('lists')
+      ? await withDatabase({ progress }, (database) => measureLists(database, { plan: listPlan, progress, signal }))
+      : undefined;
     const recovery = measures('recovery')
       ? await measureRecovery({ killsEach: quick ? quickKillsEach : fullKillsEach, progress, signal })
       : undefined;
-    const report = createReport({ decisions, payments, x402, recovery }, { date, quick, loadBefore });
+    const report = createReport({ decisions, payments, x402, lists, recovery }, { date, quick, loadBefore });
     progress.line(`\n${renderTable(report)}`);
     progress.line(`Written to ${relative(process.cwd(), store(report))}.`);
   } finally {
     progress.stop();
   }
+}
+
+function readRows(text: string): number {
+  const rows = Number(text.replaceAll(',', ''));
+  if (!Number.isSafeInteger(rows) || rows < 100_000)
+    throw new Error(`--rows ${text}: lists are measured with 100,000 rows or more.`);
+  return rows;
 }
 
 /** Somebody wants us to end; no failure. */
