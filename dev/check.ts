@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const program = (name: string) => fileURLToPath(new URL(`../node_modules/.bin/${name}`, import.meta.url));
-const folders = ['api', 'workflows', 'activities', 'worker', 'signer', 'shared', 'dev', 'bench', 'test'];
+const folders = ['api', 'workflows', 'activities', 'worker', 'signer', 'shared', 'sdk', 'dev', 'bench', 'test'];
 
 /** Name for the reader, then the command. */
 const checks: [string, string, string[]][] = [

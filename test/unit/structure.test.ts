@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const folders = ['api', 'workflows', 'activities', 'worker', 'signer', 'shared', 'dev'];
+const folders = ['api', 'workflows', 'activities', 'worker', 'signer', 'shared', 'sdk', 'dev'];
 
 /** Runs dependency-cruiser with the project's rules on the given folder. */
 function cruise(cwd: string, o: { folders: string[] }): { exitCode: number | null; output: string } {
@@ -64,6 +64,7 @@ describe('the arrows between folders', () => {
       "import { x } from '../signer/store.ts';\nexport const y = x;",
       'signer/store.ts',
     ],
+    ['arrows-of-sdk', 'sdk/a.ts', "import { x } from '../shared/db/b.ts';\nexport const y = x;", 'shared/db/b.ts'],
     ['domain-is-pure', 'shared/domain/a.ts', "import { x } from '../db/b.ts';\nexport const y = x;", 'shared/db/b.ts'],
   ])('%s refuses %s', (rule, path, text, target) => {
     const { exitCode, output } = cruiseFiles({ [path]: text, [target]: 'export const x = 1;' });
