@@ -131,17 +131,20 @@ export async function lockTransaction(db: Queryable, { id }: { id: string }): Pr
 }
 
 /**
- * The row as a client sees it: confirmations grow with the chain's head as the watcher last saw it, and a question that
+ * Rows as a client sees them: confirmations grow with the chain's head as the watcher last saw it, and a question that
  * nobody answered in time is shown as expired also before its timer says so.
+ * @param rows a table, or a query in parentheses
  */
-const shown = `select t.*, greatest(t.confirmations, h.number - t.block_number + 1)::int as confirmations,
+const shown = (
+  rows: string,
+) => `select t.*, greatest(t.confirmations, h.number - t.block_number + 1)::int as confirmations,
     a.id as approval_id, a.expires_at as approval_expires_at,
     case when a.status = 'pending' and a.expires_at <= now() then 'expired' else a.status end as approval_status,
     (select coalesce(jsonb_agg(jsonb_build_object(
        'hash', s.hash, 'raw', s.raw, 'purpose', s.purpose, 'block_number', s.block_number, 'succeeded', s.succeeded,
        'is_final', s.final_at is not null, 'created_at', s.created_at) order by s.version, s.created_at, s.hash), '[]')
      from attempts s where s.transaction_id = t.id) as attempts
-  from transactions t left join chain_heads h using (chain)
+  from ${rows} t left join chain_heads h using (chain)
   left join lateral (
     select * from approvals where payment_id = t.id
     order by (status = 'pending') desc, expires_at, id limit 1) a on true`;
@@ -157,7 +160,10 @@ export async function findTransaction(
   db: Queryable,
   { id, accountId }: { id: string; accountId: string },
 ): Promise<TransactionRow | undefined> {
-  const { rows } = await db.query<TransactionRow>(`${shown} where t.id = $1 and t.account_id = $2`, [id, accountId]);
+  const { rows } = await db.query<TransactionRow>(`${shown('transactions')} where t.id = $1 and t.account_id = $2`, [
+    id,
+    accountId,
+  ]);
   return rows[0];
 }
 
@@ -167,17 +173,23 @@ export interface TransactionFilter {
   readonly status?: TransactionStatus | undefined;
 }
 
-const ofAccount = `t.account_id = $1 and ($2::text is null or t.agent_id = $2) and ($3::text is null or t.status = $3)`;
+/** The rows of the page first, so that what the client sees beside them is not looked up for those before it. */
+const page = `(select * from transactions
+  where account_id = $1 and ($2::text is null or agent_id = $2) and ($3::text is null or status = $3)
+  order by created_at desc, id desc limit $4 offset $5)`;
 
 /** One page, newest first; rows of one instant are ordered by id, so that pages never overlap. */
 export async function listTransactions(
   db: Queryable,
   { accountId, agentId, status, limit, offset }: TransactionFilter & { limit: number; offset: number },
 ): Promise<TransactionRow[]> {
-  const { rows } = await db.query<TransactionRow>(
-    `${shown} where ${ofAccount} order by t.created_at desc, t.id desc limit $4 offset $5`,
-    [accountId, agentId ?? null, status ?? null, limit, offset],
-  );
+  const { rows } = await db.query<TransactionRow>(`${shown(page)} order by t.created_at desc, t.id desc`, [
+    accountId,
+    agentId ?? null,
+    status ?? null,
+    limit,
+    offset,
+  ]);
   return rows;
 }
 
