@@ -126,3 +126,12 @@ export const { deliverWebhook } = proxyActivities<DeliveryActivities>({
   startToCloseTimeout: '30s',
   retry: { initialInterval: '5s', backoffCoefficient: 2, maximumInterval: '30s' },
 });
+
+/** Once a day, where a worker holds the keys; one that died is noticed soon. */
+export const { resealSecrets } = proxyActivities<DeliveryActivities>({
+  taskQueue: queues.deliveries,
+  startToCloseTimeout: '10m',
+  scheduleToCloseTimeout: '2h',
+  heartbeatTimeout: '15s',
+  retry: { initialInterval: '10s', maximumInterval: '5m' },
+});
