@@ -17,3 +17,10 @@ export async function asSuperuser(databaseUrl: string, work: (client: pg.Client)
     await client.end();
   }
 }
+
+/** The role that owns the tables, in the database of this url. */
+export function ownerUrlOf(databaseUrl: string): string {
+  const url = new URL(inject('stack').ownerUrl);
+  url.pathname = new URL(databaseUrl).pathname;
+  return url.href;
+}
