@@ -151,7 +151,7 @@ const shown = (
 
 /** The row as a client sees it, whoever's it is: for events about it. */
 export async function showTransaction(db: Queryable, { id }: { id: string }): Promise<TransactionRow | undefined> {
-  const { rows } = await db.query<TransactionRow>(`${shown} where t.id = $1`, [id]);
+  const { rows } = await db.query<TransactionRow>(`${shown('transactions')} where t.id = $1`, [id]);
   return rows[0];
 }
 
