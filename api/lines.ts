@@ -2,7 +2,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Response } from 'express';
 
 /** How long a client may take none of an answer before its connection is cut. */
-const stallMs = 30_000;
+const longestStallMs = 30_000;
 
 /** An answer of any length, made while it is sent: JSON values, one a line. */
 export class Lines {
@@ -19,7 +19,11 @@ export const linesType = 'application/x-ndjson';
  * Sends lines at the pace of the client, with one batch in memory. One who leaves, or who stops taking, ends it; a
  * failure on our side cuts the connection, so that what was sent does not pass for the whole.
  */
-export async function sendLines(response: Response, { batches }: Lines): Promise<void> {
+export async function sendLines(
+  response: Response,
+  { batches }: Lines,
+  { stallMs = longestStallMs }: { stallMs?: number } = {},
+): Promise<void> {
   response.setHeader('Content-Type', linesType);
   if (response.req.method === 'HEAD') {
     response.end();
@@ -29,7 +33,8 @@ export async function sendLines(response: Response, { batches }: Lines): Promise
   try {
     await pipeline(textOf(batches), response);
   } catch (error) {
-    if ((error as { code?: string }).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
+    // That the client is gone, be it before the first line.
+    if (!(error as { code?: string }).code?.startsWith('ERR_STREAM_')) throw error;
   }
 }
 
