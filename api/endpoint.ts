@@ -5,7 +5,7 @@ import { type ErrorCode, PurserError } from '../shared/errors.ts';
 import type { Logger } from '../shared/log.ts';
 import { actingOf } from './acting.ts';
 import { type AnswerOnce, type Once, unkeyed } from './idempotency.ts';
-import { hashBody } from './idempotency-hash.ts';
+import { hardenHash, hashBody } from './idempotency-hash.ts';
 import { readIdempotencyKey } from './idempotency-key.ts';
 import { Lines, sendLines } from './lines.ts';
 import type { Caller } from './middleware/authenticate.ts';
@@ -59,6 +59,8 @@ export interface EndpointSpec<Found, Query extends z.ZodType, Body extends z.Zod
   readonly bodyOptional?: boolean;
   /** The body's schema where it depends on what the path names; `body` is then its reference. */
   readonly bodyFor?: (found: Found) => Body;
+  /** Whether the body holds a secret that must not be guessable from what is kept of a request with an Idempotency-Key. */
+  readonly isBodySecret?: boolean;
   /**
    * Looks up what the path names; undefined is answered with 404 before the input is looked at.
    * @throws PurserError 403 where it is not the caller's business
@@ -133,12 +135,15 @@ export function defineEndpoint<
         else response.json(answer);
         return;
       }
+      const plainHash = hashBody(sent, { personId: spec.personOnly === undefined ? undefined : caller.user?.id });
+      const path = request.baseUrl + pathOf(spec.path, [id, innerId]);
+      const salt = [caller.accountId, path, key].join('\n');
       const { status, answer, isReplay } = await answerOnce({
         accountId: caller.accountId,
         method: 'POST',
-        path: request.baseUrl + pathOf(spec.path, [id, innerId]),
+        path,
         key,
-        bodyHash: hashBody(sent, { personId: spec.personOnly === undefined ? undefined : caller.user?.id }),
+        bodyHash: spec.isBodySecret ? await hardenHash(plainHash, { salt }) : plainHash,
         requestId,
         log,
         handle: carryOut,

@@ -1,4 +1,5 @@
-import { createHash } from 'node:crypto';
+import { createHash, type ScryptOptions, scrypt } from 'node:crypto';
+import { promisify } from 'node:util';
 import canonicalize from 'canonicalize';
 import { PurserError } from '../shared/errors.ts';
 
@@ -14,6 +15,20 @@ export function hashBody(body: unknown, { personId }: { personId?: string | unde
   if (personId !== undefined) hash.update(`\n${personId}`);
   return hash.digest();
 }
+
+/** Some 50 ms and 16 MB a guess. */
+const hardening: ScryptOptions = { N: 2 ** 14, r: 8, p: 1 };
+
+/**
+ * The same for a body that holds a secret which somebody may have made up: whoever reads the database could otherwise try
+ * out what it is, millions of times a second.
+ * @param salt of its own for each key
+ */
+export function hardenHash(hash: Buffer, { salt }: { salt: string }): Promise<Buffer> {
+  return derive(hash, salt, hash.length, hardening);
+}
+
+const derive = promisify<Buffer, string, number, ScryptOptions, Buffer>(scrypt);
 
 function canonical(body: Record<string, unknown>): string {
   try {

@@ -26,6 +26,7 @@ export function createWebhookEndpoints(deps: SealingDependencies & { allowLoopba
       description:
         'Events are sent to it by HTTP POST, signed by its secret as Standard Webhooks 1.0 says (`webhook-id`, `webhook-timestamp`, `webhook-signature`). Any 2xx within 15 s is a success. Anything else is tried again, 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h later, and not before what `Retry-After` says; 410 disables the webhook at once, and so does failing for five days. The same event may come more than once, and later ones before it: go by its id.',
       body: bodies.create,
+      isBodySecret: true,
       answer: webhook,
       errors: ['invalid_request'],
       handle: ({ caller: { accountId }, acting, body, once }) => createWebhook(deps, { accountId, acting, body, once }),
@@ -98,6 +99,7 @@ export function createWebhookEndpoints(deps: SealingDependencies & { allowLoopba
       description:
         'The new secret signs at once. For 24 hours the one before signs as well: `webhook-signature` then holds both signatures, and a receiver that knows either accepts. At most two are valid at once, so that a second rotation ends the oldest.',
       body: bodies.rotate,
+      isBodySecret: true,
       answer: webhook,
       errors: ['invalid_request', 'resource_not_found'],
       find,

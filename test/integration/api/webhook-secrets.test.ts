@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { hashBody } from '../../../api/idempotency-hash.ts';
 import { createSecretOpener } from '../../../shared/webhook-secrets.ts';
 import { testWebhookKeys } from '../../support/webhook-keys.ts';
 import { startTestApi, type TestAccount, type TestApi } from './harness.ts';
@@ -74,6 +75,11 @@ describe('secrets of webhooks', () => {
     expect(text).toContain(id);
     expect(text).toContain('idempotency_keys');
     for (const form of secrets.flatMap(formsOf)) expect(text.includes(form)).toBe(false);
+    // Nor can one that somebody has made up be found out by what is kept of requests that had a key.
+    const { rows } = await api.pool.query('select body_hash from idempotency_keys');
+    const hashes = rows.map((row) => row.body_hash.toString('hex'));
+    expect(hashes).toHaveLength(2);
+    for (const secret of secrets) expect(hashes).not.toContain(hashBody({ secret }).toString('hex'));
     // The same look finds what is there: the key id of the sealed ones, and their form.
     expect(text).toContain((await testWebhookKeys()).publicJwk.kid);
     expect(text.match(/eyJhbGciOiJFQ0RILUVTK0EyNTZLVyIs/g)?.length).toBeGreaterThanOrEqual(2);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { hashBody } from '../../../api/idempotency-hash.ts';
+import { hardenHash, hashBody } from '../../../api/idempotency-hash.ts';
 import { PurserError } from '../../../shared/errors.ts';
 
 const hashOf = (text: string) => hashBody(JSON.parse(text)).toString('hex');
@@ -50,5 +50,18 @@ describe('what makes two bodies one', () => {
         expect(hashOf(JSON.stringify(more))).not.toBe(hashOf(JSON.stringify(body)));
       }),
     );
+  });
+});
+
+describe('the hash of a body that holds a secret', () => {
+  const harden = (body: unknown, salt = 'acct_1 key') => hardenHash(hashBody(body), { salt });
+
+  it('F9: tells bodies apart as the other does, and is another one for each key, so that it is worth no guess', async () => {
+    const body = { secret: 'whsec_correct horse battery staple' };
+    expect(await harden(body)).toEqual(await harden({ ...body }));
+    expect(await harden(body)).not.toEqual(await harden({ secret: 'whsec_another horse battery' }));
+    expect(await harden(body)).not.toEqual(await harden(body, 'acct_1 other key'));
+    expect(await harden(body)).not.toEqual(hashBody(body));
+    expect(await harden(body)).toHaveLength(hashBody(body).length);
   });
 });
