@@ -54,7 +54,7 @@ export interface Report {
 }
 
 interface Figures {
-  readonly durations: Record<string, { n: number; p50: number; p95: number; min: number; max: number }>;
+  readonly durations: Record<string, { n: number; p50: number; p95: number; p99: number; min: number; max: number }>;
   readonly throughput: Record<string, { done: number; seconds: number; perSecond: number }>;
   readonly ratios: readonly Ratio[];
 }

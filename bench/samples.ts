@@ -6,6 +6,7 @@ export interface Summary {
   readonly n: number;
   readonly p50: number;
   readonly p95: number;
+  readonly p99: number;
   readonly min: number;
   readonly max: number;
 }
@@ -16,7 +17,7 @@ export function summarise(values: readonly number[]): Summary {
   const n = sorted.length;
   if (n === 0) throw new RangeError('There is nothing to summarise: no sample was taken.');
   const rank = (percent: number) => sorted[Math.max(0, Math.ceil((percent / 100) * n) - 1)]!;
-  return { n, p50: rank(50), p95: rank(95), min: sorted[0]!, max: sorted[n - 1]! };
+  return { n, p50: rank(50), p95: rank(95), p99: rank(99), min: sorted[0]!, max: sorted[n - 1]! };
 }
 
 /** How often, and how long at most. */

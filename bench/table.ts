@@ -95,9 +95,9 @@ function decisionRows(decisions: Figures): (Row | undefined)[] {
 
 function durationRows(title: string, { durations }: Pick<Figures, 'durations'>): Row[] {
   return [
-    [title, 'n', 'p50', 'p95'],
+    [title, 'n', 'p50', 'p95', 'p99'],
     ...Object.entries(durations).map(
-      ([name, { n, p50, p95 }]): Row => [name, String(n), twoDigitsBelow10(p50), twoDigitsBelow10(p95)],
+      ([name, { n, p50, p95, p99 }]): Row => [name, String(n), ...[p50, p95, p99].map(twoDigitsBelow10)],
     ),
   ];
 }

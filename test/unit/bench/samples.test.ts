@@ -6,11 +6,11 @@ const never = new AbortController().signal;
 describe('a summary of samples', () => {
   it('gives values that were measured, by nearest rank', () => {
     const values = Array.from({ length: 100 }, (_, index) => 100 - index);
-    expect(summarise(values)).toEqual({ n: 100, p50: 50, p95: 95, min: 1, max: 100 });
+    expect(summarise(values)).toEqual({ n: 100, p50: 50, p95: 95, p99: 99, min: 1, max: 100 });
   });
 
   it('of one sample is that sample', () => {
-    expect(summarise([7])).toEqual({ n: 1, p50: 7, p95: 7, min: 7, max: 7 });
+    expect(summarise([7])).toEqual({ n: 1, p50: 7, p95: 7, p99: 7, min: 7, max: 7 });
   });
 
   it('of nothing is refused', () => {
