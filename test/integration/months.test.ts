@@ -4,6 +4,8 @@ import pg from 'pg';
 import pino from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createKeepMonths, makeMonths } from '../../activities/keep-months.ts';
+import { createAuditSealer } from '../../activities/seal-audit.ts';
+import { verifyAudit } from '../../api/operations/verify-audit.ts';
 import { foldListCounts, readListCount } from '../../shared/db/list-counts.ts';
 import {
   dropOldestPartition,
@@ -15,6 +17,7 @@ import {
 import { createPool, inTransaction, type Pool, type Queryable } from '../../shared/db/pool.ts';
 import type { MonthsResult } from '../../shared/domain/months.ts';
 import { newId } from '../../shared/ids.ts';
+import { eventually } from '../support/client.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { findMiscounts } from '../support/list-counts.ts';
 import { insertEventAt, makePartition, monthStart, partitionName } from '../support/months.ts';
@@ -131,6 +134,54 @@ describe('months of what grows for ever', () => {
     expect(logged.at(-1)!.msg).toBe('rows lie outside the months of their tables');
     expect((await insertEventAt(pool, { accountId, at: monthStart(1) })).partition).toBe(partitionName('events', 1));
     expect(await findMiscounts(pool)).toEqual([]);
+  });
+});
+
+describe('the audit log by month', () => {
+  /** An entry of that month, that nobody has given its place yet. */
+  const insertEntry = (offset: number) =>
+    pool.query(
+      `insert into audit_inbox (id, account_id, action, actor_type, resource_type, result, metadata, created_at)
+       values ($1, $2, 'policy.deleted', 'user', 'policy', 'success', '{}', $3)`,
+      [newId('aud'), accountId, monthStart(offset)],
+    );
+  const seal = async () => {
+    const sealer = createAuditSealer({ pool, logger });
+    sealer.start();
+    await eventually(
+      async () => (await pool.query('select from audit_inbox')).rowCount,
+      (left) => left === 0,
+      { timeoutMs: 20_000 },
+    );
+    await sealer.stop();
+  };
+  const verify = () => verifyAudit(pool, { accountId, fromSeq: undefined, limit: 1_000, noted: undefined });
+
+  it('has room for entries that have waited for their place since before its oldest month', async () => {
+    for (const offset of [-14, -2, 0]) await insertEntry(offset);
+    const { made } = await keep();
+    expect(made).toEqual(Array.from({ length: 14 }, (_, index) => partitionName('audit_logs', index - 14)));
+    await seal();
+    expect(await findMisplacedRows(pool)).toEqual([]);
+    expect((await keep()).made).toEqual([]);
+  });
+
+  it('has chains that still verify when old months of them are gone', async () => {
+    for (const offset of [-15, -15, -14, -13, -12, 0, 0]) await insertEntry(offset);
+    await keep();
+    await seal();
+    const whole = await verify();
+    expect(whole).toMatchObject({ valid: true, complete: true, checked: 7, checkpoint: null });
+    const { dropped } = await keep({ eventMonths: 13, auditMonths: 12 });
+    expect(dropped).toEqual([-15, -14, -13].map((offset) => partitionName('audit_logs', offset)));
+    const { valid, complete, checked, from_seq, checkpoint, head_hash } = await verify();
+    expect({ valid, complete, checked, from_seq }).toEqual({ valid: true, complete: true, checked: 3, from_seq: 5 });
+    expect(checkpoint).toMatchObject({ seq: 4 });
+    expect(head_hash).toBe(whole.head_hash);
+
+    await insertEntry(0);
+    await seal();
+    expect(await verify()).toMatchObject({ valid: true, complete: true, checked: 4 });
   });
 });
 

@@ -362,17 +362,24 @@ $$;
 -- at most, and waits for others shorter than the second after which Postgres looks for deadlocks: it is never a payment
 -- that gives way. Whoever is refused (lock_not_available) calls again.
 
--- Makes the first partition that is missing of this month and the next ones; null when there is none.
+-- Makes the first partition that is missing of this month and the next ones, and of the log's those of entries that have
+-- waited for their place longer; null when none is missing.
 create function make_next_partition(months_ahead integer) returns text
 language plpgsql security definer set search_path = public, pg_temp set lock_timeout = '200ms' as $$
 declare
   parent text;
   made text;
+  waiting date := (select month_of(min(created_at)) from audit_inbox);
 begin
   if months_ahead is null or months_ahead not between 0 and 24 then
     raise exception 'months_ahead is %; it is 0 to 24', months_ahead using errcode = 'invalid_parameter_value';
   end if;
   perform pg_advisory_xact_lock(hashtext('partitions'));
+  while waiting < month_of(now()) loop
+    made := make_partition('audit_logs', waiting);
+    if made is not null then return made; end if;
+    waiting := (waiting + interval '1 month')::date;
+  end loop;
   for i in 0 .. months_ahead loop
     foreach parent in array partitioned_tables() loop
       made := make_partition(parent, (month_of(now()) + i * interval '1 month')::date);
