@@ -123,7 +123,9 @@ export async function loadRows({
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
-    await client.query(`set session_replication_role = replica; set maintenance_work_mem = '1GB'`);
+    await client.query(
+      `set session_replication_role = replica; set maintenance_work_mem = '1GB'; set synchronous_commit = off`,
+    );
     await insertOwners(client);
     for (const table of tablesOf[list]) if (table !== 'transactions') await makeMonths(client, table);
     const indexes = await dropIndexes(client, tablesOf[list]);
