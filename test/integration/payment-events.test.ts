@@ -220,6 +220,28 @@ describe('F39 the events of a payment', () => {
     expect(await typesOf(second.id)).toEqual(['payment.pending']);
   });
 
+  it('say of a wallet that cannot pay what it has signed that it needs money, once until money has come', async () => {
+    const { id, allotment } = await allotted();
+    const signed = await sign(allotment);
+    await world.node.setBalance({ address: wallet.account.address, value: 0n });
+    const send = () => steps().broadcast({ transactionId: id, ...signed });
+    expect(await twice(send)).toMatchObject([{ value: { outcome: 'unfunded' } }, { value: { outcome: 'unfunded' } }]);
+    await steps().checkChain(id);
+    const lowGas = async () => {
+      const { rows } = await world.pool.query(
+        `select data from events where type = 'agent.low_gas' and agent_id = $1`,
+        [wallet.agentId],
+      );
+      return rows.map(({ data }) => data);
+    };
+    const told = { agent_id: wallet.agentId, transaction_id: id, address: wallet.account.address };
+    expect(await lowGas()).toMatchObject([told]);
+    await world.node.setBalance({ address: wallet.account.address, value: 10n ** 18n });
+    await steps().checkChain(id);
+    expect(await world.transaction(id)).toMatchObject({ notice: null });
+    expect(await lowGas()).toHaveLength(1);
+  });
+
   it('say of a denial that a policy was violated, and nothing else, at either evaluation', async () => {
     const agent = { accountId: wallet.accountId, agentId: wallet.agentId };
     const { id } = await allotted();

@@ -24,6 +24,15 @@ afterAll(async () => {
   await database?.drop();
 });
 
+const byOperator = { actor_type: 'system', actor_id: 'operator', actor_name: userInfo().username, result: 'success' };
+
+async function entriesOf(accountId: string) {
+  const { rows } = await pool.query('select * from audit_inbox where account_id = $1 order by created_at, id', [
+    accountId,
+  ]);
+  return rows;
+}
+
 async function run(args: string[], env: Record<string, string> = {}) {
   const environment = { PATH: process.env.PATH, PURSER_ENV: 'sandbox', DATABASE_URL: database.url, ...env };
   return promisify(execFile)(process.execPath, [admin, ...args], { env: environment }).then(
@@ -41,6 +50,19 @@ describe('npm run admin -- account create', () => {
     expect(await findApiKey(pool, { hash: hashApiKey(made.api_key) })).toMatchObject({ account_id: made.account_id });
     const { rows } = await pool.query('select name, plan from accounts where id = $1', [made.account_id]);
     expect(rows).toEqual([{ name: 'Acme', plan: 'growth' }]);
+  });
+
+  it('begins the audit log of the account, by the name of the operator and without the key', async () => {
+    const { stdout } = await run(['account', 'create', '--name', 'Logged']);
+    const made = JSON.parse(stdout) as Record<'account_id' | 'api_key_id' | 'api_key', string>;
+    const entries = await entriesOf(made.account_id);
+    const prefix = expect.stringMatching(/^purser_test_/);
+    expect(entries).toMatchObject([
+      { action: 'account.created', changes: { before: null, after: { name: 'Logged', default_deny: false } } },
+      { action: 'api_key.created', changes: { before: null, after: { id: made.api_key_id, prefix } } },
+    ]);
+    for (const entry of entries) expect(entry).toMatchObject(byOperator);
+    expect(JSON.stringify(entries)).not.toContain(made.api_key);
   });
 
   it.each([
@@ -89,6 +111,15 @@ describe('npm run admin -- account set', () => {
       const { rows } = await pool.query('select default_deny, owner_email from accounts where id = $1', [id]);
       expect(rows).toEqual([{ default_deny, owner_email }]);
     }
+    const settings = (default_deny: boolean, owner_email: string | null) => ({ id, default_deny, owner_email });
+    const entries = (await entriesOf(id)).filter(({ action }) => action === 'account.updated');
+    expect(entries.map(({ changes }) => changes)).toEqual([
+      { before: settings(false, null), after: settings(true, null) },
+      { before: settings(true, null), after: settings(true, 'alice@example.com') },
+      { before: settings(true, 'alice@example.com'), after: settings(false, 'alice@example.com') },
+      { before: settings(false, 'alice@example.com'), after: settings(true, 'bob@example.com') },
+    ]);
+    for (const entry of entries) expect(entry).toMatchObject(byOperator);
   });
 
   it('changes this account only', async () => {
