@@ -168,7 +168,7 @@ async function insertPendingInTurn(pool: Pool, o: { agents: readonly DecisionAge
 }
 
 /** What autovacuum does some time after so many rows; done now, so that it does not begin meanwhile. */
-async function tidyTables(ownerUrl: string): Promise<void> {
+export async function tidyTables(ownerUrl: string): Promise<void> {
   const client = new pg.Client({ connectionString: ownerUrl });
   await client.connect();
   try {

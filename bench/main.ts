@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { createProgress } from '../dev/progress.ts';
 import type { EngineChoice } from '../signer/engine/load.ts';
+import { fullAuditPlan, measureAudit, quickAuditPlan } from './audit.ts';
 import { fullDecisionPlan, measureDecisions, quickDecisionPlan } from './decisions.ts';
 import { fullListPlan, measureLists, quickListPlan } from './lists.ts';
 import { fullPlan, measure, quickPlan } from './measure.ts';
@@ -23,6 +24,7 @@ const USAGE = `Usage: npm run bench [-- --quick] [--only PART] [--rows N]
   --only decisions   policy decisions by themselves; brings up a Postgres and nothing else
   --only payments    whole payments, with two workers
   --only x402        payments out of x402 sessions, with two workers
+  --only audit       settlements of one account while its audit log is sealed; brings up a Postgres and nothing else
   --only lists       lists of events, audit entries, deliveries and payments with 10,000 rows and with many
                      (--rows N, else 10,000,000, or 1,000,000 of a quick run: 25 GB of disk and half an hour)
   --only recovery    how long it takes after a kill -9 of each part until a payment is confirmed
@@ -31,7 +33,7 @@ const USAGE = `Usage: npm run bench [-- --quick] [--only PART] [--rows N]
   Leave the machine alone meanwhile: two cores are shared by everything that is measured. Data and ports are the
   measurement's own; other settings (PURSER_ENGINE, PURSER_MAX_IN_FLIGHT …) are taken from the environment.
 `;
-const parts = ['decisions', 'payments', 'x402', 'lists', 'recovery'] as const;
+const parts = ['decisions', 'payments', 'x402', 'audit', 'lists', 'recovery'] as const;
 const results = fileURLToPath(new URL('./results/', import.meta.url));
 
 async function main(): Promise<void> {
@@ -77,13 +79,18 @@ async function main(): Promise<void> {
           measureX402(stack, { plan: quick ? quickPlan : fullPlan, engine, progress, signal }),
         )
       : undefined;
+    const audit = measures('audit')
+      ? await withDatabase({ progress }, (database) =>
+          measureAudit(database, { plan: quick ? quickAuditPlan : fullAuditPlan, progress, signal }),
+        )
+      : undefined;
     const lists = measures('lists')
       ? await withDatabase({ progress }, (database) => measureLists(database, { plan: listPlan, progress, signal }))
       : undefined;
     const recovery = measures('recovery')
       ? await measureRecovery({ killsEach: quick ? quickKillsEach : fullKillsEach, progress, signal })
       : undefined;
-    const report = createReport({ decisions, payments, x402, lists, recovery }, { date, quick, loadBefore });
+    const report = createReport({ decisions, payments, x402, audit, lists, recovery }, { date, quick, loadBefore });
     progress.line(`\n${renderTable(report)}`);
     progress.line(`Written to ${relative(process.cwd(), store(report))}.`);
   } finally {
