@@ -64,9 +64,7 @@ export interface TemporalGateway {
   startSession(row: SessionRow): Promise<void>;
   /** Tells a session's workflow that it was deleted: a hint, as above. */
   tellSessionEnded(sessionId: string): Promise<void>;
-  /** Starts the delivery's workflow: a hint, as above. */
-  startDelivery(row: DeliveryRow): Promise<void>;
-  /** Starts it and waits until it has ended, but 18 s at most. The row tells how it stands. */
+  /** Starts the delivery's workflow and waits until it has ended, but 18 s at most. The row tells how it stands. */
   deliver(row: DeliveryRow, context: { log: Logger }): Promise<void>;
   /** Has the account's key made, once however many ask. @throws PurserError 503 when it does not come in time */
   makeAccountKey(request: { accountId: string }): Promise<AccountKeyResult>;
@@ -172,11 +170,6 @@ export function createTemporalGateway({
     tellSessionEnded: (sessionId) =>
       hint('the session was not told that it was deleted; it will find it', sessionId, () =>
         workflow.getHandle(sessionId).signal(messageNames.sessionEnded),
-      ),
-
-    startDelivery: (row) =>
-      hint('no workflow was started for the delivery; the stored row will be taken up', row.id, () =>
-        startDelivery(row),
       ),
 
     async deliver(row, { log }) {

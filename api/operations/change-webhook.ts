@@ -106,7 +106,7 @@ async function noteChange(
 }
 
 /** The webhook, locked until the database transaction ends. @throws PurserError 404 where it was deleted meanwhile */
-async function lockPresent(db: Queryable, { id }: { id: string }): Promise<WebhookRow> {
+export async function lockPresent(db: Queryable, { id }: { id: string }): Promise<WebhookRow> {
   const row = await lockWebhook(db, { id });
   if (row && row.deleted_at === null) return row;
   throw new PurserError('resource_not_found', `There is no ${JSON.stringify(id)} in this account.`);

@@ -1,9 +1,13 @@
 import { type Acting, insertAudit } from '../../shared/db/audit.ts';
-import { type DeliveryWithAttempts, findDelivery, listDeliveries } from '../../shared/db/delivery-history.ts';
+import {
+  countTestsUnderWay,
+  type DeliveryWithAttempts,
+  findDelivery,
+  listDeliveries,
+} from '../../shared/db/delivery-history.ts';
 import { findEvent, storeEvent } from '../../shared/db/events.ts';
 import { inTransaction, type Pool } from '../../shared/db/pool.ts';
 import { type DeliveryRow, insertDeliveries } from '../../shared/db/webhook-deliveries.ts';
-import { lockWebhook, type WebhookRow } from '../../shared/db/webhooks.ts';
 import { PurserError } from '../../shared/errors.ts';
 import { newId } from '../../shared/ids.ts';
 import type { Logger } from '../../shared/log.ts';
@@ -11,10 +15,16 @@ import { renderDelivery } from '../../shared/render-delivery.ts';
 import { renderWebhook } from '../../shared/render-webhook.ts';
 import type { Once } from '../idempotency.ts';
 import type { TemporalGateway } from '../temporal-gateway.ts';
+import { lockPresent } from './change-webhook.ts';
+
+/** Tests of one webhook at a time: whoever hangs must not hold what delivers to others. */
+const maxTests = 5;
+/** How long one takes at most. */
+const testSeconds = 15;
 
 export interface DeliveryDependencies {
   readonly pool: Pool;
-  readonly temporal: Pick<TemporalGateway, 'startDelivery' | 'deliver'>;
+  readonly temporal: Pick<TemporalGateway, 'deliver'>;
 }
 
 /**
@@ -23,12 +33,31 @@ export interface DeliveryDependencies {
  */
 export async function testWebhook(
   deps: DeliveryDependencies,
-  { webhook, acting, once, log }: { webhook: WebhookRow; acting: Acting; once: Once; log: Logger },
+  {
+    webhookId,
+    accountId,
+    acting,
+    once,
+    log,
+  }: {
+    webhookId: string;
+    accountId: string;
+    acting: Acting;
+    once: Once;
+    log: Logger;
+  },
 ) {
-  const { id: webhookId, account_id: accountId } = webhook;
   const eventId = newId('evt');
   const delivery = await inTransaction(deps.pool, async (db) => {
     await once.claim(db, { resourceId: eventId });
+    // Locked, so that calls at once are counted one after the other.
+    const webhook = await lockPresent(db, { id: webhookId });
+    if ((await countTestsUnderWay(db, { webhookId })) >= maxTests)
+      throw new PurserError(
+        'rate_limit_exceeded',
+        `${maxTests} tests of ${webhookId} are under way: wait until one of them has ended.`,
+        { retryAfterSeconds: testSeconds },
+      );
     const event = {
       accountId,
       type: 'webhook.test',
@@ -73,19 +102,18 @@ async function answerTest(
 }
 
 /**
- * Sends an event to a webhook once more, as a delivery of its own.
+ * Sends an event to a webhook once more, as a delivery of its own. It is begun as any other: within the webhook's share of
+ * what delivers, a moment after this.
  * @throws PurserError 400 where the webhook is not active, or the event is kept no more
  */
 export async function redeliver(
-  { pool, temporal }: DeliveryDependencies,
+  pool: Pool,
   { earlier, acting, once }: { earlier: DeliveryWithAttempts; acting: Acting; once: Once },
 ) {
   const { account_id: accountId, webhook_id: webhookId, event_id: eventId, event_type: eventType } = earlier;
-  const { row, answer } = await inTransaction(pool, async (db) => {
+  return inTransaction(pool, async (db) => {
     await once.claim(db, { resourceId: null });
-    const webhook = await lockWebhook(db, { id: webhookId });
-    if (!webhook || webhook.deleted_at !== null)
-      throw new PurserError('resource_not_found', `There is no ${JSON.stringify(webhookId)} in this account.`);
+    const webhook = await lockPresent(db, { id: webhookId });
     if (webhook.status !== 'active')
       throw new PurserError(
         'invalid_request',
@@ -106,8 +134,6 @@ export async function redeliver(
     });
     const answer = renderDelivery({ ...row!, attempts: [] });
     await once.answer(db, answer);
-    return { row: row!, answer };
+    return answer;
   });
-  await temporal.startDelivery(row);
-  return answer;
 }

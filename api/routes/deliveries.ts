@@ -28,13 +28,14 @@ export function createDeliveryEndpoints(deps: DeliveryDependencies & { log: Logg
       tag,
       summary: 'Send a test event',
       description:
-        'Sends an event of the kind `webhook.test`, whose data is the webhook, and waits for the answer: one attempt, signed and checked as any other. It is sent whatever the status of the webhook and its kinds of events are, and changes neither. Where the outcome is not known after 18 s, the delivery is `pending`: read it again.',
+        'Sends an event of the kind `webhook.test`, whose data is the webhook, and waits for the answer: one attempt, signed and checked as any other. It is sent whatever the status of the webhook and its kinds of events are, and changes neither. Where the outcome is not known after 18 s, the delivery is `pending`: read it again. Five tests of a webhook may be under way at once: 429.',
       body: emptyBody,
       bodyOptional: true,
       answer: delivery,
       errors: ['invalid_request', 'resource_not_found'],
       find,
-      handle: ({ found: webhook, acting, once, log }) => testWebhook(deps, { webhook, acting, once, log }),
+      handle: ({ caller: { accountId }, found: { id: webhookId }, acting, once, log }) =>
+        testWebhook(deps, { webhookId, accountId, acting, once, log }),
       rebuild: ({ caller: { accountId }, resourceId: eventId }) =>
         answerTestOf(deps, { accountId, eventId, log: deps.log }),
     }),
@@ -85,7 +86,7 @@ export function createDeliveryEndpoints(deps: DeliveryDependencies & { log: Logg
       answer: delivery,
       errors: ['invalid_request', 'resource_not_found'],
       find: findInner,
-      handle: ({ found: earlier, acting, once }) => redeliver(deps, { earlier, acting, once }),
+      handle: ({ found: earlier, acting, once }) => redeliver(pool, { earlier, acting, once }),
     }),
   ];
 }

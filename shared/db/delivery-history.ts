@@ -85,6 +85,16 @@ export async function countDeliveries(db: Queryable, filter: DeliveryFilter): Pr
   return rows[0]!.count;
 }
 
+/** Tests of a webhook under way that were begun in the last minute: older ones wait for a worker, and hold up nobody. */
+export async function countTestsUnderWay(db: Queryable, { webhookId }: { webhookId: string }): Promise<number> {
+  const { rows } = await db.query<{ count: number }>(
+    `select count(*)::int as count from webhook_deliveries
+     where webhook_id = $1 and status = 'pending' and kind = 'test' and created_at > now() - interval '1 minute'`,
+    [webhookId],
+  );
+  return rows[0]!.count;
+}
+
 /** Looks for attempts from a day before the oldest delivery on: their instants are by another clock. */
 async function withAttempts(db: Queryable, deliveries: readonly DeliveryRow[]): Promise<DeliveryWithAttempts[]> {
   if (deliveries.length === 0) return [];

@@ -226,4 +226,26 @@ describe('deliveries', () => {
     const tested = (await auditOf(api, webhook.id)).filter(({ action }) => action === 'webhook.tested');
     expect(tested).toMatchObject([{ metadata: { delivery_id: delivery.id, event_id: delivery.event_id } }]);
   });
+
+  it('for trying out are five at a time of a webhook, however they are asked for', async () => {
+    const [webhook, other] = [await createTestWebhook(account), await createTestWebhook(account)];
+    const asked = await Promise.all(Array.from({ length: 8 }, () => call('POST', `/${webhook.id}/test`)));
+    expect(asked.map(({ status }) => status).sort()).toEqual([200, 200, 200, 200, 200, 429, 429, 429]);
+    const refused = asked.find(({ status }) => status === 429)!;
+    expect(refused.body).toMatchObject({
+      code: 'rate_limit_exceeded',
+      message: expect.stringMatching(/^5 tests of whk_/),
+    });
+    expect(refused.headers.get('retry-after')).toBe('15');
+    expect((await call('GET', `/${webhook.id}/deliveries`)).body.total).toBe(5);
+    expect((await call('POST', `/${other.id}/test`)).status).toBe(200);
+    // One that waits for a worker for longer holds up nobody, and neither does one that has ended.
+    const [first] = (await call('GET', `/${webhook.id}/deliveries`)).body.data;
+    await attempt(first.id, 1, true);
+    expect((await call('POST', `/${webhook.id}/test`)).status).toBe(200);
+    await api.pool.query(`update webhook_deliveries set created_at = now() - interval '61 s' where webhook_id = $1`, [
+      webhook.id,
+    ]);
+    expect((await call('POST', `/${webhook.id}/test`)).status).toBe(200);
+  });
 });
