@@ -1,7 +1,7 @@
 import pg from 'pg';
 
 /** Rows of the rare kind, however many others there are. */
-export const rareRows = 30;
+const rareRows = 30;
 /** Months, this one included, over which the rows are spread. */
 const months = 13;
 /** Rows that one statement inserts. */

@@ -72,8 +72,10 @@ async function sendDelivery(): Promise<void> {
   );
 }
 
+const payments: string[] = [];
 async function makePayment(): Promise<void> {
   const id = await insertTestPayment(pool, oneOf([agent, other]));
+  payments.push(id);
   const end = oneOf(['none', 'confirmed', 'failed', 'both']);
   if (end === 'confirmed') await confirmTransaction(pool, { id, ...receipt });
   if (end === 'failed') await failTransaction(pool, { id, code: 'dropped', message: 'over' });
@@ -86,10 +88,11 @@ async function makePayment(): Promise<void> {
 
 /** What never was: nobody may count it. */
 async function rollBack(): Promise<void> {
+  if (payments.length === 0) return;
   const client = await pool.connect();
   try {
     await client.query('begin');
-    await client.query(`update transactions set memo = 'x', status = status where account_id = $1`, [agent.accountId]);
+    await failTransaction(client, { id: oneOf(payments), code: 'dropped', message: 'over' });
     await client.query(
       `insert into events (id, account_id, type, resource_type, resource_id, data)
        values ($1, $2, 'payment.pending', 'transaction', 'tx_1', '{}')`,

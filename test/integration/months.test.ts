@@ -239,10 +239,14 @@ describe('making and dropping months', () => {
       ]);
       for (const refusal of refusals) expect(refusal).toSatisfy((r) => r.status === 'rejected' && isBusy(r.reason));
       const trying = makeNextPartition(pool, { monthsAhead: 3 }).catch((error) => error);
+      const from = performance.now();
       await insertEventAt(pool, { accountId, at: new Date() });
       // It holds what the change needs and now wants more: of the two, it is not the one that loses.
       await insertEventAt(reader, { accountId, at: new Date() });
       await reader.query('select from events');
+      // Others come behind it, and wait no longer than it does.
+      await pool.query('select from events');
+      expect(performance.now() - from).toBeLessThan(1_500);
       expect(isBusy(await trying)).toBe(true);
       await reader.query('commit');
     } finally {
