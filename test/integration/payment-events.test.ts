@@ -6,13 +6,14 @@ import { createBroadcast } from '../../activities/broadcast.ts';
 import { createCheckChain } from '../../activities/check-chain.ts';
 import { createEvaluatePolicy } from '../../activities/evaluate-policy.ts';
 import type { Allotment } from '../../activities/issue-receipt.ts';
+import { noteSignedUnfunded } from '../../activities/note-unfunded.ts';
 import { createPrepare } from '../../activities/prepare.ts';
 import { createQuoteReplacement } from '../../activities/quote-replacement.ts';
 import { createFail, createSettle } from '../../activities/settle.ts';
 import { databaseClock } from '../../shared/db/clock.ts';
 import { insertPolicy } from '../../shared/db/policies.ts';
 import { createPool, inTransaction, type Pool } from '../../shared/db/pool.ts';
-import { findTransaction } from '../../shared/db/transactions.ts';
+import { findTransaction, putNotice } from '../../shared/db/transactions.ts';
 import { newId } from '../../shared/ids.ts';
 import { importReceiptKey } from '../../shared/receipt.ts';
 import { renderTransaction } from '../../shared/render-transaction.ts';
@@ -220,7 +221,7 @@ describe('F39 the events of a payment', () => {
     expect(await typesOf(second.id)).toEqual(['payment.pending']);
   });
 
-  it('say of a wallet that cannot pay what it has signed that it needs money, once until money has come', async () => {
+  it('say of a wallet that cannot pay what it has signed that it needs money, once each time that begins', async () => {
     const { id, allotment } = await allotted();
     const signed = await sign(allotment);
     await world.node.setBalance({ address: wallet.account.address, value: 0n });
@@ -236,10 +237,15 @@ describe('F39 the events of a payment', () => {
     };
     const told = { agent_id: wallet.agentId, transaction_id: id, address: wallet.account.address };
     expect(await lowGas()).toMatchObject([told]);
+    await putNotice(world.pool, { id, notice: null });
+    const row = await world.transaction(id);
+    const note = () => noteSignedUnfunded(world.pool, { row, reason: 'it has nothing', now: new Date() });
+    await Promise.all(Array.from({ length: 8 }, note));
+    expect(await lowGas()).toMatchObject([told, told]);
     await world.node.setBalance({ address: wallet.account.address, value: 10n ** 18n });
     await steps().checkChain(id);
     expect(await world.transaction(id)).toMatchObject({ notice: null });
-    expect(await lowGas()).toHaveLength(1);
+    expect(await lowGas()).toHaveLength(2);
   });
 
   it('say of a denial that a policy was violated, and nothing else, at either evaluation', async () => {
