@@ -14,6 +14,7 @@ import { fullPlan, measure, quickPlan } from './measure.ts';
 import { fullKillsEach, measureRecovery, quickKillsEach } from './recovery.ts';
 import { createReport, type Report } from './report.ts';
 import { renderTable } from './table.ts';
+import { fullWebhookPlan, measureWebhooks, quickWebhookPlan } from './webhooks.ts';
 import { withDatabase } from './with-database.ts';
 import { withStack } from './with-stack.ts';
 import { measureX402 } from './x402.ts';
@@ -24,6 +25,7 @@ const USAGE = `Usage: npm run bench [-- --quick] [--only PART] [--rows N]
   --only decisions   policy decisions by themselves; brings up a Postgres and nothing else
   --only payments    whole payments, with two workers
   --only x402        payments out of x402 sessions, with two workers
+  --only webhooks    deliveries to receivers that hang and fail; brings up a Postgres, a Temporal and a worker
   --only audit       settlements of one account while its audit log is sealed; brings up a Postgres and nothing else
   --only lists       lists of events, audit entries, deliveries and payments with 10,000 rows and with many
                      (--rows N, else 10,000,000, or 1,000,000 of a quick run: 25 GB of disk and half an hour)
@@ -33,7 +35,7 @@ const USAGE = `Usage: npm run bench [-- --quick] [--only PART] [--rows N]
   Leave the machine alone meanwhile: two cores are shared by everything that is measured. Data and ports are the
   measurement's own; other settings (PURSER_ENGINE, PURSER_MAX_IN_FLIGHT …) are taken from the environment.
 `;
-const parts = ['decisions', 'payments', 'x402', 'audit', 'lists', 'recovery'] as const;
+const parts = ['decisions', 'payments', 'x402', 'webhooks', 'audit', 'lists', 'recovery'] as const;
 const results = fileURLToPath(new URL('./results/', import.meta.url));
 
 async function main(): Promise<void> {
@@ -79,6 +81,11 @@ async function main(): Promise<void> {
           measureX402(stack, { plan: quick ? quickPlan : fullPlan, engine, progress, signal }),
         )
       : undefined;
+    const webhooks = measures('webhooks')
+      ? await withDatabase({ progress }, (database) =>
+          measureWebhooks(database, { plan: quick ? quickWebhookPlan : fullWebhookPlan, progress, signal }),
+        )
+      : undefined;
     const audit = measures('audit')
       ? await withDatabase({ progress }, (database) =>
           measureAudit(database, { plan: quick ? quickAuditPlan : fullAuditPlan, progress, signal }),
@@ -90,7 +97,10 @@ async function main(): Promise<void> {
     const recovery = measures('recovery')
       ? await measureRecovery({ killsEach: quick ? quickKillsEach : fullKillsEach, progress, signal })
       : undefined;
-    const report = createReport({ decisions, payments, x402, audit, lists, recovery }, { date, quick, loadBefore });
+    const report = createReport(
+      { decisions, payments, x402, webhooks, audit, lists, recovery },
+      { date, quick, loadBefore },
+    );
     progress.line(`\n${renderTable(report)}`);
     progress.line(`Written to ${relative(process.cwd(), store(report))}.`);
   } finally {
