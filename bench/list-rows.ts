@@ -33,7 +33,7 @@ const spread = `
   from generate_series($1::bigint, $2::bigint) i cross join lateral (select i % greatest($3 / ${rareRows}, 1) = 1 as is_rare) r`;
 
 /** Of 300 bytes, as payments are. */
-const data = `format('{"id":"tx_%s","agent_id":"%s","token":"USDC","amount":"12.50","to":"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC","status":"pending","memo":"invoice %s","hash":"0x%s%s"}', suffix, agent, i, md5(suffix), md5(agent))::json`;
+const data = `('{"id":"tx_' || suffix || '","token":"USDC","amount":"12.50","memo":"invoice","status":"pending","to":"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC","hash":"0x${'c0ffee00'.repeat(16)}"}')::json`;
 
 /** Statements that insert rows $1 to $2 of $3. */
 const inserts: Readonly<Record<LoadedList, readonly string[]>> = {
@@ -53,7 +53,7 @@ const inserts: Readonly<Record<LoadedList, readonly string[]>> = {
                  when i % 3 = 1 then 'transaction.evaluated' else 'transaction.signed' end,
             'api_key', 'key_' || i % 5, case when is_rare then 'webhook' else 'transaction' end, 'tx_' || i / 3, agent,
             case when is_rare then 'error' when is_odd then 'denied' else 'success' end, ${data},
-            md5('a' || i) || md5('b' || i), md5('a' || i + 1) || md5('b' || i + 1), instant
+            lpad(to_hex(i), 64, '0'), lpad(to_hex(i + 1), 64, '0'), instant
      from (${spread}) s`,
   ],
   webhook_deliveries: [
@@ -80,7 +80,7 @@ const inserts: Readonly<Record<LoadedList, readonly string[]>> = {
             '0x70997970C51812dc3A010C7d01b50e0d17dc79C8', '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC',
             case when is_rare then 'pending' when is_odd then 'failed' else 'confirmed' end,
             case when is_rare then 'broadcast' when is_odd then 'failed' else 'confirmed' end,
-            case when is_odd and not is_rare then 'reverted' end, 'dec_' || suffix, '0x' || md5(suffix) || md5(agent), i, i,
+            case when is_odd and not is_rare then 'reverted' end, 'dec_' || suffix, '0x' || lpad(to_hex(i), 64, '0'), i, i,
             instant, instant
      from (${spread}) s`,
   ],
