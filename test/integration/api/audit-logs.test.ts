@@ -40,6 +40,18 @@ describe('the audit log', () => {
 
   const allSealed = () =>
     vi.waitFor(async () => expect(await unsealed(api.pool)).toBe(0), { timeout: 60_000, interval: 20 });
+  /** What retention does: the first entries go, and leave where the chain goes on from. */
+  const takeAway = (accountId: string, count: number) =>
+    asSuperuser(api.databaseUrl, async (client) => {
+      await client.query('begin');
+      await client.query(
+        `insert into audit_checkpoints select account_id, seq, hash, created_at from audit_logs
+         where account_id = $1 and seq = $2`,
+        [accountId, count],
+      );
+      await client.query('delete from audit_logs where account_id = $1 and seq <= $2', [accountId, count]);
+      await client.query('commit');
+    });
   const get = async (account: TestAccount, rest = '') => (await account.call('GET', path + rest)).body;
 
   async function exported(account: TestAccount, query = ''): Promise<AuditEntry[]> {
@@ -262,13 +274,7 @@ describe('the audit log', () => {
       await noteMany(api.pool, kept.id, 20);
       await allSealed();
       const chain = await wholeChain(api.pool, kept.id);
-      await asSuperuser(api.databaseUrl, async (client) => {
-        await client.query(
-          `insert into audit_checkpoints select account_id, seq, hash, created_at from audit_logs
-           where account_id = '${kept.id}' and seq = 12`,
-        );
-        await client.query(`delete from audit_logs where account_id = '${kept.id}' and seq <= 12`);
-      });
+      await takeAway(kept.id, 12);
       const checkpoint = { seq: 12, hash: chain[11]!.hash };
       expect(await get(kept, '/verify')).toMatchObject({ valid: true, checked: 8, from_seq: 13, checkpoint });
       expect(await get(kept, `/verify?head_seq=12&head_hash=${checkpoint.hash}`)).toMatchObject({ valid: true });
@@ -287,6 +293,27 @@ describe('the audit log', () => {
       await allSealed();
       expect(await get(kept, '/verify')).toMatchObject({ valid: true, checked: 9 });
       expect((await exported(kept)).map(({ seq }) => seq)).toEqual([13, 14, 15, 16, 17, 18, 19, 20, 21]);
+    });
+
+    it('takes no entry for missing that retention takes away meanwhile', async () => {
+      const kept = await api.account();
+      await noteMany(api.pool, kept.id, 20);
+      await allSealed();
+      const query = api.pool.query.bind(api.pool) as (...args: unknown[]) => Promise<unknown>;
+      let isGone = false;
+      const reads = vi.spyOn(api.pool, 'query').mockImplementation((async (...args: unknown[]) => {
+        if (!isGone && String(args[0]).includes('order by seq')) {
+          isGone = true;
+          await takeAway(kept.id, 12);
+        }
+        return query(...args);
+      }) as never);
+      try {
+        expect(await get(kept, '/verify')).toMatchObject({ valid: true, checked: 8, checkpoint: { seq: 12 } });
+        expect(isGone).toBe(true);
+      } finally {
+        reads.mockRestore();
+      }
     });
 
     it.each([

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vites
 import { createAuditSealer } from '../../../activities/seal-audit.ts';
 import { verifyAuditExport } from '../../../sdk/verify-audit-export.ts';
 import { type AuditEntry, type ChainPlace, hashAuditEntry } from '../../../shared/audit-chain.ts';
+import { readChain } from '../../../shared/db/audit-logs.ts';
 import { createLogger } from '../../../shared/log.ts';
 import { noteMany, unsealed, wholeChain } from '../../support/audit-rows.ts';
 import { asSuperuser, ownerUrlOf } from '../../support/tamper.ts';
@@ -158,6 +159,23 @@ describe('the audit log, once somebody has done something to it', () => {
        from audit_logs l where account_id = $account and seq = 12`,
     );
     expect(await findings()).toEqual(everywhere('inserted at 12'));
+  });
+
+  it('is read whole in batches of any length, also where rows have one number, or one number and one id', async () => {
+    await tamper(
+      `insert into audit_logs select (jsonb_populate_record(l, jsonb_build_object('created_at', created_at + n * interval '1 second'))).*
+       from audit_logs l, generate_series(1, 2) n where account_id = $account and seq in (12, 13)`,
+      `insert into audit_logs select (jsonb_populate_record(l, jsonb_build_object('id', 'aud_' || n))).*
+       from audit_logs l, generate_series(1, 3) n where account_id = $account and seq = 20`,
+    );
+    for (const batch of [1, 2, 3, 7, 100]) {
+      const batches = readChain(api.pool, { accountId: account.id, fromSeq: 2, toSeq: 29, batch });
+      const seqs: number[] = [];
+      for await (const rows of batches) seqs.push(...rows.map(({ seq }) => Number(seq)));
+      expect(seqs).toHaveLength(28 + 4 + 3);
+      expect(seqs).toEqual(seqs.toSorted((a, b) => a - b));
+      expect([seqs[0], seqs.at(-1)]).toEqual([2, 29]);
+    }
   });
 
   it('shows that two entries have changed places', async () => {
