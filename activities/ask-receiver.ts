@@ -52,7 +52,7 @@ function refusal(status: number): string {
 }
 
 /** How a body begins, as text that a database keeps and JSON shows: what is no UTF-8, and NUL, is U+FFFD. */
-export function firstWords(body: Uint8Array): string {
+function firstWords(body: Uint8Array): string {
   const decode = (bytes: Uint8Array) =>
     // As a stream, so that a character that is cut in two is left out.
     new TextDecoder().decode(bytes.subarray(0, maxShownBytes), { stream: bytes.length > maxShownBytes });
