@@ -259,7 +259,7 @@ describe('a simulated payment', () => {
     await database.connect();
     try {
       const { rows: tables } = await database.query<{ name: string }>(
-        `select relname as name from pg_class
+        `select relname::text as name from pg_class
          where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition
            and relname <> all ($1::text[])
          union all select '(select id from audit_inbox union all select id from audit_logs)'`,
