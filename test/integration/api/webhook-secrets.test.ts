@@ -56,9 +56,17 @@ describe('secrets of webhooks', () => {
   }
 
   it('F9: are in no row of a dump of the database and in no line of the log, in no form, however they were sent', async () => {
-    const secrets = [newSecret(), newSecret(), newSecret(), 'whsec_tr0ub4dor and three of its friends', newSecret()];
-    const [first, second, third, words, refused] = secrets as [string, string, string, string, string];
+    const secrets = [
+      newSecret(),
+      newSecret(),
+      newSecret(),
+      'whsec_tr0ub4dor and three of its friends',
+      newSecret(),
+      newSecret(),
+    ];
+    const [first, second, third, words, refused, kept] = secrets as [string, string, string, string, string, string];
     const { id } = await createTestWebhook(account, { secret: first });
+    await createTestWebhook(account, { secret: kept });
     const rotate = (secret: string, key: string) =>
       account.call('POST', `/api/v1/webhooks/${id}/rotate-secret`, { secret }, { 'idempotency-key': key });
     for (const [secret, key] of [
