@@ -1,6 +1,6 @@
 import type { Request, Response } from 'express';
-import type { Acting, AuditActor } from '../shared/db/audit.ts';
-import type { Caller } from './middleware/authenticate.ts';
+import type { Acting } from '../shared/db/audit.ts';
+import { actorOf, type Caller } from './caller.ts';
 
 /** A header of a client may be of any length; what is kept of it is not. */
 const maxUserAgent = 512;
@@ -18,10 +18,4 @@ export function originOf(request: Request, response: Response): Origin {
   const address = request.socket.remoteAddress?.replace(/^::ffff:(?=\d+\.)/, '');
   const userAgent = request.get('user-agent')?.slice(0, maxUserAgent);
   return { ipAddress: address ?? null, userAgent: userAgent ?? null, requestId };
-}
-
-/** A person who is signed in, whatever key they sent besides. */
-export function actorOf({ user, keyId, keyName }: Caller): AuditActor {
-  if (user) return { type: 'user', id: user.id, name: user.email ?? null };
-  return { type: 'api_key', id: keyId ?? null, name: keyName ?? null };
 }

@@ -7,21 +7,8 @@ import type { Pool } from '../../shared/db/pool.ts';
 import { PurserError } from '../../shared/errors.ts';
 import { isId } from '../../shared/ids.ts';
 import type { Logger } from '../../shared/log.ts';
-import { actorOf } from '../acting.ts';
+import { actorOf, type Caller } from '../caller.ts';
 import type { Denial, NoteDenial } from '../denial-log.ts';
-
-/** Who asks: an account, by a key of it, by a person who is signed in, or by both. */
-export interface Caller {
-  readonly accountId: string;
-  readonly keyId?: string;
-  readonly keyName?: string;
-  readonly user?: {
-    readonly id: string;
-    readonly sessionId: string;
-    /** Lower case; undefined unless it is verified. */
-    readonly email: string | undefined;
-  };
-}
 
 export interface AuthenticateDependencies {
   readonly pool: Pool;

@@ -1,7 +1,7 @@
 import { countAgents, findAgent, listAgents } from '../../shared/db/agents.ts';
 import { isId } from '../../shared/ids.ts';
+import type { Caller } from '../caller.ts';
 import { defineEndpoint, type Endpoint } from '../endpoint.ts';
-import type { Caller } from '../middleware/authenticate.ts';
 import { agentBalances } from '../operations/agent-balances.ts';
 import { type CreateAgentDependencies, createAgent } from '../operations/create-agent.ts';
 import { setAgentStatus } from '../operations/set-agent-status.ts';

@@ -3,8 +3,8 @@ import { countPolicies, findPolicy, listPolicies, type PolicyRow } from '../../s
 import type { Pool } from '../../shared/db/pool.ts';
 import { PurserError } from '../../shared/errors.ts';
 import { isId } from '../../shared/ids.ts';
+import type { Caller } from '../caller.ts';
 import { defineEndpoint, type Endpoint } from '../endpoint.ts';
-import type { Caller } from '../middleware/authenticate.ts';
 import { createPolicy, removePolicy, replacePolicy } from '../operations/change-policy.ts';
 import { readPage } from '../read-page.ts';
 import { renderPolicy } from '../render/policy.ts';

@@ -1,10 +1,9 @@
 import { type Request, type Response, Router } from 'express';
 import { PurserError } from '../../shared/errors.ts';
-import { actorOf } from '../acting.ts';
+import { actorOf, type Caller } from '../caller.ts';
 import type { NoteDenial } from '../denial-log.ts';
 import type { Endpoint, Method } from '../endpoint.ts';
 import type { AnswerOnce } from '../idempotency.ts';
-import type { Caller } from '../middleware/authenticate.ts';
 
 /**
  * Mounts endpoints, answers 405 for a method that a known path does not have, and notes whom an endpoint has refused what

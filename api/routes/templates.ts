@@ -5,8 +5,8 @@ import { countTemplates, findTemplate, listTemplates } from '../../shared/db/tem
 import { builtInTemplates, isBuiltIn, type PolicyTemplate } from '../../shared/domain/policy-templates.ts';
 import { PurserError } from '../../shared/errors.ts';
 import { isId } from '../../shared/ids.ts';
+import type { Caller } from '../caller.ts';
 import { defineEndpoint, type Endpoint } from '../endpoint.ts';
-import type { Caller } from '../middleware/authenticate.ts';
 import { applyTemplate } from '../operations/apply-template.ts';
 import { changeTemplate, createTemplate, removeTemplate } from '../operations/change-template.ts';
 import { readPage } from '../read-page.ts';

@@ -1,8 +1,8 @@
 import { countTransactions, findTransaction, listTransactions } from '../../shared/db/transactions.ts';
 import { isId } from '../../shared/ids.ts';
 import { renderTransaction } from '../../shared/render-transaction.ts';
+import type { Caller } from '../caller.ts';
 import { defineEndpoint, type Endpoint } from '../endpoint.ts';
-import type { Caller } from '../middleware/authenticate.ts';
 import { replaceTransaction } from '../operations/replace-transaction.ts';
 import { simulateTransaction } from '../operations/simulate-transaction.ts';
 import {

@@ -1,8 +1,8 @@
 import { countWebhooks, findWebhook, listWebhooks } from '../../shared/db/webhooks.ts';
 import { isId } from '../../shared/ids.ts';
 import { renderWebhook } from '../../shared/render-webhook.ts';
+import type { Caller } from '../caller.ts';
 import { defineEndpoint, type Endpoint } from '../endpoint.ts';
-import type { Caller } from '../middleware/authenticate.ts';
 import { changeWebhook, removeWebhook, rotateSecret } from '../operations/change-webhook.ts';
 import { createWebhook, type SealingDependencies } from '../operations/create-webhook.ts';
 import { readPage } from '../read-page.ts';

@@ -2,8 +2,8 @@ import { countX402Payments, findX402Payment, listX402Payments } from '../../shar
 import { countSessions, findSession, listSessions } from '../../shared/db/x402-sessions.ts';
 import { isId } from '../../shared/ids.ts';
 import { renderSession, renderX402Payment } from '../../shared/render-x402.ts';
+import type { Caller } from '../caller.ts';
 import { defineEndpoint, type Endpoint } from '../endpoint.ts';
-import type { Caller } from '../middleware/authenticate.ts';
 import { type CreateSessionDependencies, createSession } from '../operations/create-x402-session.ts';
 import { type DeleteSessionDependencies, deleteSession } from '../operations/delete-x402-session.ts';
 import { type PayX402Dependencies, payX402 } from '../operations/pay-x402.ts';
