@@ -1,6 +1,11 @@
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import { inTransaction, type Pool } from '../shared/db/pool.ts';
-import { claimDeliveries, type DispatchedRow, giveBackDeliveries } from '../shared/db/webhook-deliveries.ts';
+import {
+  claimDeliveries,
+  type DispatchedRow,
+  giveBackDeliveries,
+  hasUndispatched,
+} from '../shared/db/webhook-deliveries.ts';
 import type { Logger } from '../shared/log.ts';
 import { workflowNames } from '../shared/temporal.ts';
 import { webhookDeliveryStart } from '../shared/webhook-delivery-start.ts';
@@ -27,6 +32,8 @@ const perWebhook = 25;
  */
 export function createDispatcher({ pool, client, logger }: { pool: Pool; client: Client; logger: Logger }): Loop {
   async function round(): Promise<'busy' | 'idle'> {
+    // Planning what follows takes longer than this whole look.
+    if (!(await hasUndispatched(pool))) return 'idle';
     const claimed = await inTransaction(pool, (db) => claimDeliveries(db, { perWebhook, limit: batchSize }));
     const failed: string[] = [];
     let reason: unknown;

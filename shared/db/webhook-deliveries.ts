@@ -132,6 +132,14 @@ export async function endUnattempted(
 /** A delivery whose workflow is to be started. */
 export type DispatchedRow = Pick<DeliveryRow, 'id' | 'account_id' | 'webhook_id' | 'event_id' | 'event_type'>;
 
+/** Whether there is a delivery whose workflow nobody has asked for yet. */
+export async function hasUndispatched(db: Queryable): Promise<boolean> {
+  const { rowCount } = await db.query(
+    'select id from webhook_deliveries where dispatched_at is null order by webhook_id limit 1',
+  );
+  return rowCount === 1;
+}
+
 /**
  * Takes deliveries whose workflows nobody has asked for yet: the oldest of each webhook, one webhook after the other, and
  * of each no more than still fit in with those whose first attempt has not ended. One caller at a time takes some.
