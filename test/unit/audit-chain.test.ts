@@ -82,6 +82,11 @@ describe('a chain', () => {
     expect(await verifyChain(some.slice(4), { start: placeOf(some[3]!), heads })).toMatchObject({ valid: true });
     expect(await verifyChain(some.slice(0, 6), { heads })).toMatchObject({ reason: 'cut_off', brokenAt: 7 });
     expect(await verifyChain([], { heads })).toMatchObject({ reason: 'cut_off', brokenAt: 1 });
+    const other = { seq: 4, hash: some[4]!.hash };
+    expect(await verifyChain(some.slice(4), { start: placeOf(some[3]!), heads: [other] })).toMatchObject({
+      reason: 'rewritten',
+      brokenAt: 4,
+    });
   });
 
   it('is not the one of a head when it was written anew from some entry on', async () => {
@@ -116,7 +121,7 @@ describe('a chain', () => {
   });
 
   it('lets go of what it reads, whatever comes of it', async () => {
-    for (const chain of [some, without(some, 2), some.with(2, some[4]!)]) {
+    for (const chain of [some, without(some, 2), some.with(2, some[4]!), some.with(2, { ...some[2]!, result: 'x' })]) {
       let isClosed = false;
       const entries = async function* () {
         try {
