@@ -10,9 +10,9 @@ export function actingOf(request: Request, response: Response, caller: Caller): 
   return { actor: actorOf(caller), ...originOf(request, response) };
 }
 
-/** Where a request comes from. */
 export type Origin = Omit<Acting, 'actor'>;
 
+/** Where a request comes from. */
 export function originOf(request: Request, response: Response): Origin {
   const { requestId } = response.locals as { requestId: string };
   const address = request.socket.remoteAddress?.replace(/^::ffff:(?=\d+\.)/, '');
