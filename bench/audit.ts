@@ -23,7 +23,7 @@ const agents = 20;
 /** Settlements under way at once at full speed, and connections. */
 const width = 20;
 /** Settlements at the rate that wait for their end, at most. */
-const maxUnderWay = 200;
+const maxUnderWay = 60;
 /** How often it is looked which entries have got their place. */
 const lookMs = 20;
 
