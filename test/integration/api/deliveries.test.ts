@@ -116,6 +116,8 @@ describe('deliveries', () => {
     const deliveries = (await call('GET', `/${webhook.id}/deliveries`)).body.data;
     const [third, second, first] = deliveries;
     await attempt(first.id, 1, true);
+    const { data } = (await call('GET', `/${webhook.id}/deliveries`)).body;
+    expect(data.map(({ attempts }: { attempts: unknown[] }) => attempts.length)).toEqual([0, 0, 1]);
     const list = async (query: string) => {
       const { body } = await call('GET', `/${webhook.id}/deliveries${query}`);
       return [query, body.data.map(({ id }: { id: string }) => id), body.total];
