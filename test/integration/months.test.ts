@@ -337,9 +337,9 @@ describe('making and dropping months', () => {
     await forget([3], ['events', 'audit_logs']);
     await make();
     await makePartition(owner, { table: 'audit_logs', offset: -1 });
+    for (const call of [`make_partition('events', '2020-01-01')`, 'partitioned_tables()'])
+      await expect(pool.query(`select ${call}`), call).rejects.toThrow('permission denied for function');
     for (const statement of [
-      `select make_partition('events', '2020-01-01')`,
-      'select partitioned_tables()',
       `drop table ${partitionName('events', 3)}`,
       `alter table events detach partition ${partitionName('events', 3)}`,
       'create table mine (id text)',
