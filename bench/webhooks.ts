@@ -53,7 +53,7 @@ export interface WebhookPlan {
 }
 
 export const fullWebhookPlan: WebhookPlan = { seconds: 60, events: 10_000, floors: 1_000, limitMs: 1_200_000 };
-export const quickWebhookPlan: WebhookPlan = { seconds: 10, events: 500, floors: 200, limitMs: 120_000 };
+export const quickWebhookPlan: WebhookPlan = { seconds: 10, events: 500, floors: 200, limitMs: 300_000 };
 
 interface WebhookContext {
   readonly plan: WebhookPlan;

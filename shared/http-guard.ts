@@ -1,7 +1,7 @@
 import { Resolver } from 'node:dns/promises';
 import { once } from 'node:events';
 import { isIP, type LookupFunction } from 'node:net';
-import { getCACertificates } from 'node:tls';
+import { createSecureContext, getCACertificates } from 'node:tls';
 import ipaddr from 'ipaddr.js';
 import { Client } from 'undici';
 import { isLoopback } from './domain/loopback.ts';
@@ -58,7 +58,9 @@ export function createHttpGuard({
   timeoutMs = defaultTimeoutMs,
   nameServers,
 }: HttpGuardOptions): HttpGuard {
-  const ca = extraCa === undefined ? undefined : [...getCACertificates('default'), extraCa];
+  // Made once: to read all these certificates takes longer than a request.
+  const secureContext =
+    extraCa === undefined ? undefined : createSecureContext({ ca: [...getCACertificates('default'), extraCa] });
   return async ({ url: text, method, headers, body }) => {
     const url = new URL(text);
     const signal = AbortSignal.timeout(timeoutMs);
@@ -71,7 +73,7 @@ export function createHttpGuard({
           timeout: timeoutMs,
           autoSelectFamily: true,
           autoSelectFamilyAttemptTimeout: nextAddressMs,
-          ...(ca && { ca }),
+          ...(secureContext && { secureContext }),
         },
         allowH2: false,
         maxHeaderSize: maxHeaderBytes,

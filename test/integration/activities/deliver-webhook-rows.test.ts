@@ -185,6 +185,18 @@ describe('a webhook that is not active', () => {
     expect(target.received).toHaveLength(1);
   });
 
+  it.each([500, 410])('and one that is, is not held to what it answers to a test (%i)', async (status) => {
+    const webhook = await webhookAt(await receiver(says(status)));
+    const before = await now(webhook);
+    const { id } = await insertTestDelivery(pool, { webhook, kind: 'test' });
+    expect(await createTestDeliver({ pool, key }).attempt(id)).toMatchObject({ status: 'failed', attempt: 1 });
+    expect(await now(webhook)).toEqual(before);
+    await failingFor(webhook, '6 days');
+    target.answer(says(200));
+    await createTestDeliver({ pool, key }).attempt((await insertTestDelivery(pool, { webhook, kind: 'test' })).id);
+    expect((await now(webhook))!.failing_since).not.toBeNull();
+  });
+
   it('deleted: is not sent a test', async () => {
     const webhook = await webhookAt(await receiver());
     await pool.query(states.deleted, [webhook.id]);
