@@ -97,6 +97,13 @@ const counts: Readonly<Record<LoadedList, string>> = {
     (account_id || '/agent=' || agent_id || '/status=' || status)`,
 };
 
+const countedColumns: Readonly<Record<LoadedList, string>> = {
+  events: 'account_id, type',
+  audit_logs: 'account_id, action, actor_id, resource_type, result, agent_id',
+  webhook_deliveries: 'webhook_id, event_type, status',
+  transactions: 'account_id, agent_id, status',
+};
+
 const tablesOf: Readonly<Record<LoadedList, readonly string[]>> = {
   events: ['events'],
   audit_logs: ['audit_logs'],
@@ -140,9 +147,11 @@ export async function loadRows({
     }
     await client.query(
       `insert into list_counts (list, key, month, count)
-       select '${list}', k.key, month_of(created_at), count(*)
-       from ${list} cross join lateral (values ${counts[list]}) k (key) where k.key is not null
-       group by k.key, month_of(created_at)`,
+       select '${list}', k.key, c.month, sum(c.n)
+       from (select ${countedColumns[list]}, month_of(created_at) as month, count(*) as n from ${list}
+             group by ${countedColumns[list]}, month_of(created_at)) c
+       cross join lateral (values ${counts[list]}) k (key) where k.key is not null
+       group by k.key, c.month`,
     );
     await client.query('vacuum (analyze)');
   } finally {
