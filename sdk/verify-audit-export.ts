@@ -37,9 +37,13 @@ export async function verifyAuditExport(
   return { ...report, line: report.valid ? null : report.checked + 1 };
 }
 
-/** Each line as JSON; what is none is no entry. */
+/** Each line as JSON; what is none is no entry. Empty lines at the end say nothing: files are saved with some. */
 async function* entriesOf(chunks: AsyncIterable<string> | Iterable<string>): AsyncGenerator<unknown> {
+  let isEmptyBefore = false;
   for await (const line of linesOf(chunks)) {
+    if (isEmptyBefore) yield undefined;
+    isEmptyBefore = line.trim() === '';
+    if (isEmptyBefore) continue;
     let entry: unknown;
     try {
       entry = JSON.parse(line);

@@ -3,7 +3,6 @@ import { newId } from '../ids.ts';
 import { readListCount } from './list-counts.ts';
 import type { Queryable } from './pool.ts';
 import { insertDeliveries } from './webhook-deliveries.ts';
-import { receiversOf } from './webhooks.ts';
 
 export interface EventRow {
   readonly id: string;
@@ -29,24 +28,35 @@ export interface NewEvent {
   readonly data: unknown;
 }
 
+const insertion = `insert into events (id, account_id, type, resource_type, resource_id, agent_id, data)
+  values ($1, $2, $3, $4, $5, $6, $7)`;
+
+function valuesOf(event: NewEvent, id: string): unknown[] {
+  const { accountId, type, resourceType, resourceId, agentId, data } = event;
+  return [id, accountId, type, resourceType, resourceId, agentId, JSON.stringify(data)];
+}
+
 /**
  * Notes what happened, with a delivery for each webhook that wants to know, in the database transaction of the change
- * that it reports: receivers are told of it exactly if it is so.
+ * that it reports: receivers are told of it exactly if it is so. One statement where nobody wants to know.
  */
 export async function insertEvent(db: Queryable, event: NewEvent): Promise<void> {
-  const { id } = await storeEvent(db, event);
-  const { accountId, type } = event;
-  const webhookIds = await receiversOf(db, { accountId, type });
-  await insertDeliveries(db, { accountId, webhookIds, eventId: id, eventType: type, kind: 'event' });
+  const id = newId('evt');
+  const { rows } = await db.query<{ id: string }>(
+    `with stored as (${insertion})
+     select id from webhooks
+     where account_id = $2 and status = 'active' and deleted_at is null and (events is null or $3 = any (events))
+     order by id`,
+    valuesOf(event, id),
+  );
+  const webhookIds = rows.map((row) => row.id);
+  const { accountId, type: eventType } = event;
+  await insertDeliveries(db, { accountId, webhookIds, eventId: id, eventType, kind: 'event' });
 }
 
 /** Notes an event that is for one receiver only: whoever calls stores its delivery. @param id made beforehand */
 export async function storeEvent(db: Queryable, event: NewEvent, id: string = newId('evt')): Promise<EventRow> {
-  const { rows } = await db.query<EventRow>(
-    `insert into events (id, account_id, type, resource_type, resource_id, agent_id, data)
-     values ($1, $2, $3, $4, $5, $6, $7) returning *`,
-    [id, event.accountId, event.type, event.resourceType, event.resourceId, event.agentId, JSON.stringify(event.data)],
-  );
+  const { rows } = await db.query<EventRow>(`${insertion} returning *`, valuesOf(event, id));
   return rows[0]!;
 }
 

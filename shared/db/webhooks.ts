@@ -32,20 +32,6 @@ export interface SealedSecret {
   readonly keyId: string;
 }
 
-/** Active webhooks of an account that want events of this kind. */
-export async function receiversOf(
-  db: Queryable,
-  { accountId, type }: { accountId: string; type: EventType },
-): Promise<string[]> {
-  const { rows } = await db.query<{ id: string }>(
-    `select id from webhooks
-     where account_id = $1 and status = 'active' and deleted_at is null and (events is null or $2 = any (events))
-     order by id`,
-    [accountId, type],
-  );
-  return rows.map(({ id }) => id);
-}
-
 export async function insertWebhook(
   db: Queryable,
   webhook: {

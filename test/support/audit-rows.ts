@@ -33,7 +33,7 @@ export async function noteMany(db: Queryable, accountId: string, count: number):
 }
 
 /** The account's chain as it is stored, in its order. */
-export async function storedChain(db: Queryable, accountId: string): Promise<AuditEntry[]> {
+async function storedChain(db: Queryable, accountId: string): Promise<AuditEntry[]> {
   const { rows } = await db.query<AuditLogRow>('select * from audit_logs where account_id = $1 order by seq, id', [
     accountId,
   ]);

@@ -31,9 +31,10 @@ describe('an export that is verified offline', () => {
       }),
     ));
 
-  it('is valid without a line feed at the end, with carriage returns, and with nothing in it', async () => {
+  it('is valid without a line feed at the end, with carriage returns, with empty lines at the end, and with nothing in it', async () => {
     expect(await verifyAuditExport([lines(chain).trimEnd()])).toMatchObject({ valid: true, checked: 5 });
     expect(await verifyAuditExport([lines(chain).replaceAll('\n', '\r\n')])).toMatchObject({ valid: true, checked: 5 });
+    expect(await verifyAuditExport([`${lines(chain)}\n\n`])).toMatchObject({ valid: true, checked: 5 });
     expect(await verifyAuditExport([])).toMatchObject({ valid: true, checked: 0 });
   });
 
