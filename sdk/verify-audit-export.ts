@@ -39,11 +39,14 @@ export async function verifyAuditExport(
 
 /** Each line as JSON; what is none is no entry. Empty lines at the end say nothing: files are saved with some. */
 async function* entriesOf(chunks: AsyncIterable<string> | Iterable<string>): AsyncGenerator<unknown> {
-  let isEmptyBefore = false;
+  let isEntryMissing = false;
   for await (const line of linesOf(chunks)) {
-    if (isEmptyBefore) yield undefined;
-    isEmptyBefore = line.trim() === '';
-    if (isEmptyBefore) continue;
+    if (line.trim() === '') {
+      isEntryMissing = true;
+      continue;
+    }
+    if (isEntryMissing) yield undefined;
+    isEntryMissing = false;
     let entry: unknown;
     try {
       entry = JSON.parse(line);
