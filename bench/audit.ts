@@ -49,7 +49,7 @@ interface AuditContext {
 /** What is settled, by the names of the figures. */
 const kinds = {
   bare: 'floor, settlement without event and entry',
-  activity: 'settlement (activity), with event and delivery',
+  activity: 'settlement (activity), with event, delivery and entry',
   noted: 'settlement with event, delivery and entry',
   chained: 'the same, the entry put into its chain at once',
 } as const;

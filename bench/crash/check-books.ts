@@ -62,6 +62,12 @@ const leftovers: Readonly<Record<string, string>> = {
       select count(*) from (select resource_id, action, metadata from audit_inbox
                             union all select resource_id, action, metadata from audit_logs) entry
       where entry.resource_id = t.id and entry.action = 'transaction.signed' and entry.metadata ->> 'hash' = a.hash)`,
+  'the end of a payment has not just one audit entry': `
+    select t.id || ', ' || t.status as what from transactions t
+    where t.agent_id = any($1) and t.status <> 'pending' and t.failure_code is distinct from 'policy_violation' and 1 <> (
+      select count(*) from (select resource_id, action from audit_inbox
+                            union all select resource_id, action from audit_logs) entry
+      where entry.resource_id = t.id and entry.action = 'transaction.' || t.status)`,
   'an event is delivered twice to one webhook': `
     select d.event_id || ' to ' || d.webhook_id as what from webhook_deliveries d join events e on e.id = d.event_id
     where e.agent_id = any($1) and d.kind = 'event'

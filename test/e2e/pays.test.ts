@@ -407,7 +407,13 @@ describe('an operator', () => {
     );
     const { body: report } = await client.get(`/audit-logs/verify?head_seq=${head.seq}&head_hash=${head.hash}`);
     expect(report).toMatchObject({ valid: true, complete: true, head_hash: head.hash, checked: head.seq });
-    for (const action of ['agent.created', 'transaction.created', 'transaction.evaluated', 'transaction.signed']) {
+    for (const action of [
+      'agent.created',
+      'transaction.created',
+      'transaction.evaluated',
+      'transaction.signed',
+      'transaction.confirmed',
+    ]) {
       const { body } = await client.get(`/audit-logs?action=${action}`);
       expect([action, body.total > 0]).toEqual([action, true]);
     }

@@ -112,6 +112,14 @@ describe('F39 the events of a payment', () => {
     );
     return rows.map(({ metadata }) => metadata);
   };
+  const endsOf = async (id: string) => {
+    const { rows } = await world.pool.query(
+      `select action, result, metadata from audit_inbox
+       where resource_id = $1 and action in ('transaction.confirmed', 'transaction.failed')`,
+      [id],
+    );
+    return rows;
+  };
   /** As the api shows it. */
   const shown = async (id: string) =>
     JSON.parse(
@@ -162,6 +170,13 @@ describe('F39 the events of a payment', () => {
     expect(data).toMatchObject({ status: 'confirmed', status_detail: 'confirmed', fee: expect.stringMatching(/^0\./) });
     expect(data).toEqual(await shown(payment.id));
     expect((await signaturesOf(payment.id)).map(({ version }) => version)).toEqual([1, 2]);
+    expect(await endsOf(payment.id)).toEqual([
+      {
+        action: 'transaction.confirmed',
+        result: 'success',
+        metadata: { hash: data.hash, block_number: data.block_number, fee: data.fee, failure_code: null },
+      },
+    ]);
   });
 
   it('say nothing again when a reorganisation has taken its block back', async () => {
