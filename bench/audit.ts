@@ -50,8 +50,8 @@ interface AuditContext {
 const kinds = {
   bare: 'floor, settlement without event and entry',
   activity: 'settlement (activity), with event, delivery and entry',
-  noted: 'settlement with event, delivery and entry',
-  chained: 'the same, the entry put into its chain at once',
+  noted: 'settlement with event, delivery and two entries',
+  chained: 'the same, one of them put into its chain at once',
 } as const;
 type Kind = keyof typeof kinds;
 const atRate = (kind: Kind) => `${kinds[kind]}, at ${rate}/s`;
