@@ -7,7 +7,7 @@ const fromAddress = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8';
 const toAddress = '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC';
 
 /** What was sent: its bytes are read for what is told of the payment. Nobody checks this signature. */
-const raw = serializeTransaction(
+export const signedBytes = serializeTransaction(
   {
     ...{ chainId: 31337, nonce: 1, to: toAddress, value: 0n, gas: 60_000n, type: 'eip1559' },
     ...{ maxFeePerGas: 2_000_000_000n, maxPriorityFeePerGas: 1_000_000_000n },
@@ -103,7 +103,7 @@ export async function insertFinal(pool: Pool, { accountId, agents }: SettlementA
        final_at)
      select chain, '0x' || encode(sha256(id::bytea), 'hex'), id, $2, now(), 100, '0x', true, 21000000000000, now()
      from ${payments}`,
-    [ids, raw],
+    [ids, signedBytes],
   );
   return ids;
 }

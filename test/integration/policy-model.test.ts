@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createAllot } from '../../activities/allot.ts';
 import { createEvaluatePolicy } from '../../activities/evaluate-policy.ts';
 import { createFail, createSettle } from '../../activities/settle.ts';
+import { signedBytes } from '../../bench/settlement-rows.ts';
 import type { PreparedTransfer } from '../../shared/chain/adapter.ts';
 import { findMismatches } from '../../shared/db/mismatches.ts';
 import { insertPolicy } from '../../shared/db/policies.ts';
@@ -159,8 +160,8 @@ function createSteps(clock: () => number) {
       await pool.query(
         `insert into attempts (chain, hash, transaction_id, raw, block_number, block_hash, succeeded, fee_minor, final_at,
                                purpose)
-         values ('eip155:31337', '0x' || $1, $1, '0x', 1, '0xb', $2, 1, now(), $3)`,
-        [id, succeeded, purpose],
+         values ('eip155:31337', '0x' || $1, $1, $4, 1, '0xb', $2, 1, now(), $3)`,
+        [id, succeeded, purpose, signedBytes],
       );
       return settle(id);
     },

@@ -320,7 +320,7 @@ describe('bad input', () => {
       '/api',
       '/api/v1',
       '/api/v2/agents',
-      '/api/v1/webhooks',
+      '/api/v1/webhook',
       '/API/v1/agents',
       '/api/v1/Agents',
     ])
