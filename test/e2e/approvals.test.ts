@@ -168,7 +168,8 @@ describe('a payment above a threshold', () => {
     }
     const pool = createPool({ url: stack.databaseUrl, max: 1, application: 'test' });
     const { rows: tables } = await pool.query<{ name: string }>(
-      `select tablename as name from pg_tables where schemaname = 'public'`,
+      `select relname::text as name from pg_class
+       where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition`,
     );
     for (const { name } of tables) {
       const { rows } = await pool.query<{ text: string }>(`select t::text as text from ${name} t`);
