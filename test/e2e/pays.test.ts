@@ -253,6 +253,14 @@ describe('a simulated payment', () => {
     'audit_heads',
   ];
 
+  /** Answers of people are looked at once more some seconds later, which is noted in their rows. */
+  async function remindersTaken(): Promise<void> {
+    const database = new pg.Client({ connectionString: stack.databaseUrl });
+    await database.connect();
+    const count = async () => (await database.query('select from approvals where reminder_at is not null')).rowCount;
+    await eventually(count, (left) => left === 0, { timeoutMs: 30_000 }).finally(() => database.end());
+  }
+
   /** Number and content of every row of every table, and which audit entries there are. */
   async function everything(): Promise<Record<string, unknown>> {
     const database = new pg.Client({ connectionString: stack.databaseUrl });
@@ -284,6 +292,7 @@ describe('a simulated payment', () => {
     const { body: policy } = await client.post('/policies', { agent_id: agent.id, type: 'spending_limit', rules });
     const paid = await pay(agent.id, { to_address: stranger(), amount: '100', token: 'USDC' });
     await ended(paid.body.id);
+    await remindersTaken();
     const before = await everything();
     const answer = await simulate(agent.id, { amount: '150' });
     expect(answer).toMatchObject({
