@@ -89,7 +89,8 @@ const commands: Readonly<Record<string, Command>> = {
       const defaultDeny = choice === undefined ? undefined : choice === 'on';
       return async ({ pool }) => {
         const acting = byOperator(operatorName());
-        const account = await setAccount(pool, { id, defaultDeny, ownerEmail: owner, acting });
+        const change = { default_deny: defaultDeny, owner_email: owner };
+        const account = await setAccount(pool, { id, change, acting });
         if (!account) throw new UsageError(`There is no account ${id}.`);
         return { account_id: account.id, default_deny: account.default_deny, owner_email: account.owner_email };
       };

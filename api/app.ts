@@ -6,6 +6,7 @@ import { PurserError } from '../shared/errors.ts';
 import type { Logger } from '../shared/log.ts';
 import type { SealSecret } from '../shared/webhook-secrets.ts';
 import { createDenialLog } from './denial-log.ts';
+import type { Endpoint } from './endpoint.ts';
 import { createAnswerOnce } from './idempotency.ts';
 import { accessLog } from './middleware/access-log.ts';
 import { answerError } from './middleware/answer-error.ts';
@@ -81,8 +82,12 @@ export function createApp(deps: AppDependencies): Express {
   });
   const answerOnce = createAnswerOnce({ pool, decisionWaitMs: temporal.decisionWaitMs });
   const noteDenial = createDenialLog({ pool });
+  const [open, guarded] = [true, false].map((isOpen) =>
+    endpoints.filter(({ access }) => (access.by === 'anybody') === isOpen),
+  ) as [Endpoint[], Endpoint[]];
+  app.use('/api/v1', createResourceRouter({ endpoints: open, answerOnce, noteDenial }));
   app.use('/api/v1', createAuthenticate({ ...deps, noteDenial }));
-  app.use('/api/v1', createResourceRouter({ endpoints, answerOnce, noteDenial }));
+  app.use('/api/v1', createResourceRouter({ endpoints: guarded, answerOnce, noteDenial }));
   app.use((request) => {
     throw new PurserError('resource_not_found', `There is nothing at ${request.path}. The reference is at /docs.`);
   });

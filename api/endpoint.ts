@@ -3,12 +3,14 @@ import { z } from 'zod';
 import type { Acting } from '../shared/db/audit.ts';
 import { type ErrorCode, PurserError } from '../shared/errors.ts';
 import type { Logger } from '../shared/log.ts';
-import { actingOf } from './acting.ts';
+import { type Access, access, type OperationId, requireAccess } from './access.ts';
+import { actingOf, type Origin, originOf } from './acting.ts';
 import type { Caller } from './caller.ts';
 import { type AnswerOnce, type Once, unkeyed } from './idempotency.ts';
 import { hardenHash, hashBody } from './idempotency-hash.ts';
 import { readIdempotencyKey } from './idempotency-key.ts';
 import { Lines, sendLines } from './lines.ts';
+import { isOwnBusiness, limitToOwnAgent } from './own-agent.ts';
 import { readJson } from './read-json.ts';
 import { readQuery } from './read-query.ts';
 import { validate } from './validate.ts';
@@ -37,24 +39,27 @@ interface PathNames {
   readonly innerId: string;
 }
 
-/** An endpoint in full: its reference and its work, so that neither can be without the other. */
-export interface EndpointSpec<Found, Query extends z.ZodType, Body extends z.ZodType> {
+/** The reference of an endpoint. */
+interface Reference<Body extends z.ZodType> {
   readonly method: Method;
   /** Below `/api/v1`, with `{id}` for the identifier, and another name for that of something inside. */
   readonly path: string;
-  readonly operationId: string;
+  /** Names it in the table of who may what (access.ts). */
+  readonly operationId: OperationId;
   readonly tag: string;
   readonly summary: string;
   readonly description: string;
   readonly answer: z.ZodType;
-  /** Set where the answer is many lines, each of which is an `answer`: `handle` gives `Lines`. */
-  readonly inLines?: boolean;
   /** Codes beyond those that every endpoint may answer with. */
   readonly errors: readonly ErrorCode[];
-  /** Set where an API key alone is refused with 403: the sentence that says so. The caller is then a person. */
-  readonly personOnly?: string;
-  readonly query?: Query;
   readonly body?: Body;
+}
+
+/** An endpoint in full: its reference and its work, so that neither can be without the other. */
+export interface EndpointSpec<Found, Query extends z.ZodType, Body extends z.ZodType> extends Reference<Body> {
+  /** Set where the answer is many lines, each of which is an `answer`: `handle` gives `Lines`. */
+  readonly inLines?: boolean;
+  readonly query?: Query;
   /** Whether no body at all is the same as an empty object. */
   readonly bodyOptional?: boolean;
   /** The body's schema where it depends on what the path names; `body` is then its reference. */
@@ -66,6 +71,8 @@ export interface EndpointSpec<Found, Query extends z.ZodType, Body extends z.Zod
    * @throws PurserError 403 where it is not the caller's business
    */
   readonly find?: (call: PathNames) => Promise<Found | undefined>;
+  /** Whose business that is, where the table lets keys of an agent in; by default its `agent_id`. */
+  readonly agentOf?: (found: Found) => string;
   readonly handle: (call: Call<Found, z.output<Query>, z.output<Body>>) => Promise<unknown>;
   /**
    * The answer from what `handle` has made, for a repeat whose first request died before it answered. Needed unless
@@ -87,9 +94,9 @@ export interface Endpoint
     | 'answer'
     | 'inLines'
     | 'errors'
-    | 'personOnly'
     | 'bodyOptional'
   > {
+  readonly access: Access;
   readonly query: z.ZodType;
   readonly body: z.ZodType | undefined;
   readonly serve: (request: Request, response: Response, means: { answerOnce: AnswerOnce }) => Promise<void>;
@@ -102,29 +109,34 @@ const noQuery = z.strictObject({});
 
 /**
  * Order of refusals: whoever may not ask (403), what the path names (404), then the query, the body and the
- * Idempotency-Key (400), then what that key says (409). Credentials were checked before.
+ * Idempotency-Key (400), then what that key says (409). Credentials were checked before. A key of an agent sees what is
+ * another agent's as another account would.
  */
 export function defineEndpoint<
   Found = undefined,
   Query extends z.ZodType = typeof noQuery,
   Body extends z.ZodType = z.ZodUndefined,
 >(spec: EndpointSpec<Found, Query, Body>): Endpoint {
-  const { find, handle, rebuild, bodyFor, ...rest } = spec;
+  const { find, agentOf = agentIdOf, handle, rebuild, bodyFor, ...rest } = spec;
   const query = spec.query ?? noQuery;
+  const allowed: Access = access[spec.operationId];
+  const isPersonal = allowed.by === 'caller' && allowed.scope === null;
   return {
     ...rest,
+    access: allowed,
     query,
     body: spec.body,
     async serve(request, response, { answerOnce }) {
       const { caller, log, requestId } = response.locals as { caller: Caller; log: Logger; requestId: string };
-      if (spec.personOnly !== undefined && !caller.user)
-        throw new PurserError('insufficient_permissions', spec.personOnly);
+      requireAccess(allowed, caller);
       const [id = '', innerId = ''] = pathParameters(spec.path).map((name) => String(request.params[name]));
-      const found = find ? await findOrRefuse(find, { caller, id, innerId }) : undefined;
-      const parameters = validate(query, readQuery(request)) as z.output<Query>;
+      const found = find ? await findOrRefuse({ find, agentOf }, { caller, id, innerId }) : undefined;
+      const asked = validate(query, readQuery(request)) as z.output<Query>;
       const schema = bodyFor?.(found as Found) ?? spec.body;
       const sent = schema && (await readJson(request, response, { isOptional: spec.bodyOptional ?? false }));
       const body = (schema ? validate(schema, sent) : undefined) as z.output<Body>;
+      const filters = query instanceof z.ZodObject && 'agent_id' in query.shape;
+      const parameters = limitToOwnAgent({ caller, query: asked, filters, body });
       const acting = actingOf(request, response, caller);
       const carryOut = (once: Once) =>
         handle({ caller, acting, found: found as Found, query: parameters, body, log, once });
@@ -135,7 +147,7 @@ export function defineEndpoint<
         else response.json(answer);
         return;
       }
-      const plainHash = hashBody(sent, { personId: spec.personOnly === undefined ? undefined : caller.user?.id });
+      const plainHash = hashBody(sent, { personId: isPersonal ? caller.user?.id : undefined });
       const path = request.baseUrl + pathOf(spec.path, [id, innerId]);
       const salt = [caller.accountId, path, key].join('\n');
       const { status, answer, isReplay } = await answerOnce({
@@ -166,12 +178,51 @@ export function pathParameters(path: string): string[] {
   return [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!);
 }
 
+/** Of most things. */
+function agentIdOf(found: unknown): string | undefined {
+  return (found as { agent_id?: string }).agent_id;
+}
+
 async function findOrRefuse<Found>(
-  find: NonNullable<EndpointSpec<Found, z.ZodType, z.ZodType>['find']>,
+  {
+    find,
+    agentOf,
+  }: {
+    find: NonNullable<EndpointSpec<Found, z.ZodType, z.ZodType>['find']>;
+    agentOf: (found: Found) => string | undefined;
+  },
   named: PathNames,
 ): Promise<Found> {
   const found = await find(named);
   const name = JSON.stringify(named.innerId || named.id);
-  if (found === undefined) throw new PurserError('resource_not_found', `There is no ${name} in this account.`);
+  if (found === undefined || !isOwnBusiness({ caller: named.caller, agentId: agentOf(found) }))
+    throw new PurserError('resource_not_found', `There is no ${name} in this account.`);
   return found;
+}
+
+/** An endpoint for whoever asks: what is sent proves what it must. */
+export function defineOpenEndpoint<Body extends z.ZodType>(
+  spec: Reference<Body> & {
+    readonly body: Body;
+    readonly handle: (call: {
+      readonly body: z.output<Body>;
+      readonly origin: Origin;
+      readonly idempotencyKey: string | undefined;
+      readonly log: Logger;
+    }) => Promise<unknown>;
+  },
+): Endpoint {
+  const { handle, ...rest } = spec;
+  return {
+    ...rest,
+    access: access[spec.operationId],
+    query: noQuery,
+    async serve(request, response) {
+      validate(noQuery, readQuery(request));
+      const body = validate(spec.body, await readJson(request, response, { isOptional: false })) as z.output<Body>;
+      const idempotencyKey = readIdempotencyKey(request);
+      const { log } = response.locals as { log: Logger };
+      response.json(await handle({ body, origin: originOf(request, response), idempotencyKey, log }));
+    },
+  };
 }

@@ -1,5 +1,4 @@
 import { Client, Connection } from '@temporalio/client';
-import { createTokenVerifier } from '../shared/access-token.ts';
 import { createRegistry } from '../shared/chain/registry.ts';
 import { type ApiConfig, apiConfig, ConfigError } from '../shared/config.ts';
 import { createPool } from '../shared/db/pool.ts';
@@ -11,9 +10,10 @@ import { readWebhookPublicKey } from '../shared/webhook-keys.ts';
 import { createSecretSealer } from '../shared/webhook-secrets.ts';
 import { createApp } from './app.ts';
 import { createFundWallet } from './operations/fund-wallet.ts';
-import { readTokenKeys } from './read-token-keys.ts';
 import { startServer } from './server.ts';
 import { createTemporalGateway } from './temporal-gateway.ts';
+import { createAccessTokens } from './tokens/access-tokens.ts';
+import { readTokenKeys } from './tokens/read-token-keys.ts';
 import { createProbe } from './x402/probe.ts';
 
 /** The api process: everything it depends on is made here. It starts while Postgres or Temporal are down, and recovers by itself. */
@@ -29,8 +29,7 @@ async function main(config: ApiConfig): Promise<void> {
     log,
   });
   const app = createApp({
-    verifyToken:
-      config.tokenKeysFile === undefined ? undefined : createTokenVerifier(readTokenKeys(config.tokenKeysFile)),
+    tokens: openTokens(config),
     environment: config.environment,
     pool,
     temporal,
@@ -53,6 +52,12 @@ async function main(config: ApiConfig): Promise<void> {
   };
   stopping.addEventListener('abort', stop, { once: true });
   if (stopping.aborted) await stop();
+}
+
+function openTokens({ tokenKeysFile, publicUrl }: ApiConfig) {
+  if (tokenKeysFile === undefined || publicUrl === undefined) return undefined;
+  const keys = readTokenKeys(tokenKeysFile);
+  return createAccessTokens({ keys: () => keys, issuer: publicUrl });
 }
 
 function createGuard({ allowLoopback, caFile }: ApiConfig['targets']) {

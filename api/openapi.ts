@@ -228,8 +228,24 @@ function leaveAnswersOpen({ jsonSchema, io }: ZodOpenApiOverrideContext): void {
   if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
 }
 
+/** Stated where it differs from the document's. */
+function securityOf({ access }: Endpoint): Pick<ZodOpenApiOperationObject, 'security'> {
+  if (access.by === 'anybody') return { security: [] };
+  return access.scope === null ? { security: [{ accessToken: [] }] } : {};
+}
+
+/** Who may, as the table says it. */
+function whoMay({ access }: Endpoint): string {
+  if (access.by === 'anybody') return 'Needs no credential.';
+  const { role, scope, agentKeys } = access;
+  if (scope === null) return `Needs an access token of a person whose role is ${role} or more.`;
+  const ofAgent = agentKeys ? 'a key of an agent may, within what is its own' : 'a key of an agent may not';
+  return `Needs the scope \`${scope}\`, or a person whose role is ${role} or more; ${ofAgent}.`;
+}
+
 function operation(endpoint: Endpoint): ZodOpenApiOperationObject {
-  const { operationId, tag, summary, description, query, body, answer } = endpoint;
+  const { operationId, tag, summary, query, body, answer } = endpoint;
+  const description = `${endpoint.description} ${whoMay(endpoint)}`;
   const isBodyRequired = !endpoint.bodyOptional;
   const isPost = endpoint.method === 'post';
   const names = pathParameters(endpoint.path).map((name) => [name, z.string().meta({ description: 'Identifier.' })]);
@@ -239,7 +255,7 @@ function operation(endpoint: Endpoint): ZodOpenApiOperationObject {
     tags: [tag],
     summary,
     description,
-    ...(endpoint.personOnly !== undefined && { security: [{ accessToken: [] }] }),
+    ...securityOf(endpoint),
     requestParams: { ...path, query: query as z.ZodObject, ...(isPost && { header: keyParameters }) },
     ...(body && { requestBody: { required: isBodyRequired, content: { 'application/json': { schema: body } } } }),
     responses: {

@@ -48,8 +48,6 @@ export interface DevFacts {
   /** Inbox of everybody who is sent mail. */
   mail_url: string;
   smtp_url: string;
-  /** Where `POST {"email": "…"}` gives an access token of that person. */
-  token_url: string;
 }
 
 /** The folder that holds all data of one stack, locked for us while this process lives. */

@@ -1,11 +1,9 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { DevelopmentIssuer } from './issuer.ts';
 import { inboxPage, mailBody, mailPage, mailPolicy, pagePolicy, sentencePage, style, stylePath } from './mail-pages.ts';
 import { startMailReceiver } from './mail-receiver.ts';
 import { type MailStore, openMailStore } from './mail-store.ts';
 import { LOOPBACK } from './ports.ts';
-import { answerToken } from './token-endpoint.ts';
 
 /** Names under which a browser of this machine reaches us. Any other is somebody's domain that points here. */
 const LOOPBACK_HOST = /^(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?$/i;
@@ -14,7 +12,7 @@ const LOOPBACK_HOST = /^(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?$/i;
 export interface Mailbox {
   /** Where to send mail; no user, no password. */
   smtpUrl: string;
-  /** The inbox as a page; `GET /api/mails` is the same as JSON, and `POST /token` gives access tokens. */
+  /** The inbox as a page; `GET /api/mails` is the same as JSON. */
   url: string;
   stop(): Promise<void>;
 }
@@ -25,18 +23,16 @@ export interface MailboxOptions {
   /** 0 takes any free one, also of `httpPort`. */
   smtpPort: number;
   httpPort: number;
-  /** Without it there are no tokens. */
-  issuer?: DevelopmentIssuer | undefined;
 }
 
 /**
  * Takes mail over SMTP and shows it over HTTP, both on the loopback interface. Mails are untrusted: their HTML runs no
  * script, loads nothing and cannot leave its frame.
  */
-export async function startMailbox({ dir, smtpPort, httpPort, issuer }: MailboxOptions): Promise<Mailbox> {
+export async function startMailbox({ dir, smtpPort, httpPort }: MailboxOptions): Promise<Mailbox> {
   const store = openMailStore({ dir });
   const server = createServer((request, response) => {
-    answer({ store, issuer }, { request, response }).catch((error: Error) => {
+    answer(store, { request, response }).catch((error: Error) => {
       if (response.headersSent) return void response.destroy();
       sendJson(response, { status: 500, body: { message: error.message } });
     });
@@ -70,10 +66,7 @@ interface Exchange {
   readonly response: ServerResponse;
 }
 
-async function answer(
-  { store, issuer }: { store: MailStore; issuer: DevelopmentIssuer | undefined },
-  { request, response }: Exchange,
-): Promise<void> {
+async function answer(store: MailStore, { request, response }: Exchange): Promise<void> {
   const { method = '', url = '', headers } = request;
   response.setHeader('X-Content-Type-Options', 'nosniff');
   response.setHeader('Referrer-Policy', 'no-referrer');
@@ -81,9 +74,6 @@ async function answer(
   response.setHeader('Cache-Control', 'no-store');
   if (!LOOPBACK_HOST.test(headers.host ?? '')) {
     return sendJson(response, { status: 403, body: { message: 'The mailbox is for this machine: use 127.0.0.1.' } });
-  }
-  if (url === '/token' && issuer) {
-    return sendJson(response, await answerToken(issuer, request));
   }
   if (method !== 'GET' && method !== 'HEAD') {
     response.setHeader('Allow', 'GET, HEAD');

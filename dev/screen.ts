@@ -1,5 +1,4 @@
 import { relative } from 'node:path';
-import { OWNER_EMAIL } from './account.ts';
 import type { DevFacts } from './home.ts';
 
 /** Where everything is, and two lines to paste. */
@@ -27,10 +26,6 @@ export function screen(o: { facts: DevFacts; homePath: string; seconds: number }
     '',
     `  ${exampleCommand(facts)}`,
     '',
-    'Act as a person who approves; this gets an access token:',
-    '',
-    `  ${tokenCommand(facts)}`,
-    '',
     'Ctrl-C stops everything.',
     '',
   ].join('\n');
@@ -40,8 +35,4 @@ export function screen(o: { facts: DevFacts; homePath: string; seconds: number }
 function exampleCommand(facts: DevFacts): string {
   const body = `{\\"agent_name\\": \\"agent $(date +%s)\\", \\"chain\\": \\"${facts.chain}\\"}`;
   return `curl -s ${facts.base_url}/api/v1/agents -H 'X-API-Key: ${facts.api_key}' -H 'Content-Type: application/json' -d "${body}"`;
-}
-
-function tokenCommand(facts: DevFacts): string {
-  return `curl -s ${facts.token_url} -H 'Content-Type: application/json' -d '{"email": "${OWNER_EMAIL}"}'`;
 }

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { initTokenKeys } from '../api/init-token-keys.ts';
 import type { Party, SignerEndpoint } from '../signer/client.ts';
 import { initSecrets } from '../signer/init.ts';
 import { initWebhookKeys, type WebhookKeyFiles } from '../worker/init-webhook-keys.ts';
@@ -16,6 +17,8 @@ export interface StackKeys {
   policy: { identityFile: string; publicKey: string };
   signers: Record<Party, { identityFile: string; kekFile: string; publicKey: string }>;
   webhooks: WebhookKeyFiles;
+  /** Keys of access tokens. */
+  tokensFile: string;
 }
 
 /** Makes what is missing of the keys: a coordinator's, the policy step's, three signers', and those for secrets of webhooks. */
@@ -34,11 +37,14 @@ export async function prepareKeys(file: (...names: string[]) => string): Promise
   };
   if (!existsSync(webhooks.keysFile) || !existsSync(webhooks.publicKeyFile))
     await initWebhookKeys({ ...webhooks, rotate: existsSync(webhooks.keysFile) });
+  const tokensFile = file('keys', 'tokens.jwks.json');
+  if (!existsSync(tokensFile)) await initTokenKeys({ keysFile: tokensFile });
   return {
     coordinator: await prepare('coordinator', file('keys')),
     policy: await prepare('policy', file('keys')),
     signers: { 1: first!, 2: second!, 3: third! },
     webhooks,
+    tokensFile,
   };
 }
 

@@ -6,7 +6,6 @@ import { ensureAccountKey } from './account-key.ts';
 import { LOCAL_CHAIN, startAnvil } from './anvil.ts';
 import { startFaucet } from './faucet.ts';
 import type { DevFacts, Home } from './home.ts';
-import { openIssuer } from './issuer.ts';
 import { startMailbox } from './mailbox.ts';
 import { LOOPBACK } from './ports.ts';
 import type { StackPorts } from './ports-of-stack.ts';
@@ -63,7 +62,7 @@ export async function startStack(context: StackContext): Promise<Stack> {
   const before = home.readFacts();
   const known = before && { accountId: before.account_id, apiKey: before.api_key };
   const account = await ensureAccount({ databaseUrl: database.appUrl, known });
-  const people = await progress.step('mailbox', () => providePeople(context, account.accountId));
+  const people = await progress.step('mailbox', () => provideMailbox(context));
   const baseUrl = `http://${LOOPBACK}:${ports.api}`;
 
   const serviceEnv: NodeJS.ProcessEnv = {
@@ -84,7 +83,7 @@ export async function startStack(context: StackContext): Promise<Stack> {
     PURSER_SMTP_URL: people.smtpUrl,
     PURSER_MAIL_FROM: MAIL_FROM,
     PURSER_PUBLIC_URL: baseUrl,
-    PURSER_DEV_TOKEN_KEYS_FILE: people.keysFile,
+    PURSER_TOKEN_KEYS_FILE: signers.keys.tokensFile,
     PURSER_LOOPBACK_TARGETS: 'on',
     PURSER_WEBHOOK_KEYS_FILE: signers.keys.webhooks.keysFile,
     PURSER_WEBHOOK_PUBLIC_KEY_FILE: signers.keys.webhooks.publicKeyFile,
@@ -131,7 +130,6 @@ export async function startStack(context: StackContext): Promise<Stack> {
     signer_urls: signers.endpoints.map((signer) => signer.url),
     mail_url: people.url,
     smtp_url: people.smtpUrl,
-    token_url: `${people.url}/token`,
   };
   home.writeFacts(facts);
   return {
@@ -238,14 +236,7 @@ async function provideSigners(context: StackContext) {
   return { keys, endpoints: signerEndpoints(keys, ports.signers), parts };
 }
 
-/** What stands for people: their mail, and who says who they are. */
-async function providePeople({ home, ports }: StackContext, accountId: string) {
-  const issuer = await openIssuer({ dir: home.file('keys'), accountId });
-  const mailbox = await startMailbox({
-    dir: home.file('mail'),
-    smtpPort: ports.smtp,
-    httpPort: ports.mail,
-    issuer,
-  });
-  return { ...mailbox, keysFile: issuer.keysFile };
+/** Where everybody's mail goes. */
+function provideMailbox({ home, ports }: StackContext) {
+  return startMailbox({ dir: home.file('mail'), smtpPort: ports.smtp, httpPort: ports.mail });
 }

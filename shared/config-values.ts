@@ -1,3 +1,4 @@
+import ipaddr from 'ipaddr.js';
 import { getAddress } from 'viem';
 import { z } from 'zod';
 import type { ExtraToken } from './chain/registry.ts';
@@ -14,6 +15,22 @@ export const list = z.string().transform((text) =>
     .map((part) => part.trim())
     .filter((part) => part !== ''),
 );
+
+/** An address or a network (CIDR), as text. */
+export const network = z
+  .string()
+  .refine(
+    (text) => ipaddr.isValid(text) || ipaddr.isValidCIDR(text),
+    'is no address and no network such as 10.0.0.0/8',
+  );
+
+/** An origin as browsers send it: scheme, host and port, and nothing behind them. */
+export const origin = z
+  .string()
+  .refine(
+    (text) => /^https?:/.test(text) && URL.parse(text)?.origin === text,
+    'is not like https://console.example.com',
+  );
 
 export const extraToken = z.string().transform((text, context): ExtraToken => {
   const found =

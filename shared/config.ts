@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { RegistryOptions } from './chain/registry.ts';
-import { chainId, depth, extraToken, feeTiers, gwei, list, port, rpcUrls } from './config-values.ts';
+import { chainId, depth, extraToken, feeTiers, gwei, list, network, origin, port, rpcUrls } from './config-values.ts';
 import { isLoopback } from './domain/loopback.ts';
 import { mailAddress, publicUrl, smtpServer } from './mail-settings.ts';
 
@@ -40,7 +40,18 @@ const api = common
     PURSER_PORT: port.default(8080),
     PURSER_DECISION_WAIT_MS: z.coerce.number().int().min(50).max(30_000).default(2_000),
     PURSER_FAUCET_URL: z.url().optional(),
-    PURSER_DEV_TOKEN_KEYS_FILE: z.string().min(1).optional(),
+    PURSER_TOKEN_KEYS_FILE: z.string().min(1).optional(),
+    PURSER_PUBLIC_URL: publicUrl.optional(),
+    PURSER_CONSOLE_URL: publicUrl.optional(),
+    PURSER_CORS_ORIGINS: list.pipe(z.array(origin)).default([]),
+    PURSER_TRUSTED_PROXIES: list.pipe(z.array(network)).default([]),
+    PURSER_FAILED_AUTH_PER_MINUTE: z.coerce.number().int().min(1).max(10_000).default(10),
+    PURSER_OIDC_ISSUER: z.url({ protocol: /^https?$/, error: 'is not an http(s) URL' }).optional(),
+    PURSER_OIDC_CLIENT_ID: z.string().min(1).optional(),
+    PURSER_OIDC_CLIENT_SECRET: z.string().min(1).optional(),
+    PURSER_OIDC_SCOPES: z.string().min(1).default('openid email profile'),
+    PURSER_OIDC_EMAIL_VERIFIED: z.enum(['claim', 'always']).default('claim'),
+    PURSER_SIGN_UP: z.enum(['first', 'anyone', 'invited']).default('first'),
     PURSER_X402_FEE_TIERS: feeTiers.prefault('0=0'),
     PURSER_WEBHOOK_PUBLIC_KEY_FILE: z.string().min(1),
   });
@@ -175,16 +186,44 @@ function wrongTargets(parsed: z.output<typeof targets> & { PURSER_ENV: 'sandbox'
   return wrong;
 }
 
+type ApiEnv = z.output<typeof api>;
+
+function oidcOf(parsed: ApiEnv) {
+  const { PURSER_OIDC_ISSUER: issuer, PURSER_OIDC_CLIENT_ID: clientId } = parsed;
+  if (issuer === undefined || clientId === undefined) return undefined;
+  return {
+    issuer,
+    clientId,
+    /** Undefined for a public client. */
+    clientSecret: parsed.PURSER_OIDC_CLIENT_SECRET,
+    scopes: parsed.PURSER_OIDC_SCOPES,
+    /** Whether every address that the provider names counts as verified, because it says so of none. */
+    trustsEmail: parsed.PURSER_OIDC_EMAIL_VERIFIED === 'always',
+  };
+}
+
+function wrongSignIn(parsed: ApiEnv): string[] {
+  const wrong: string[] = [];
+  const { PURSER_OIDC_ISSUER: issuer, PURSER_OIDC_CLIENT_ID: clientId, PURSER_PUBLIC_URL: url } = parsed;
+  if ((issuer === undefined) !== (clientId === undefined))
+    wrong.push('PURSER_OIDC_ISSUER and PURSER_OIDC_CLIENT_ID belong together: one of them is missing.');
+  if (issuer !== undefined && parsed.PURSER_TOKEN_KEYS_FILE === undefined)
+    wrong.push('PURSER_TOKEN_KEYS_FILE is missing: who signs in at PURSER_OIDC_ISSUER gets tokens that it signs.');
+  if (parsed.PURSER_TOKEN_KEYS_FILE !== undefined && url === undefined)
+    wrong.push('PURSER_PUBLIC_URL is missing: it stands in access tokens as their issuer.');
+  if (parsed.PURSER_ENV !== 'production') return wrong;
+  for (const name of ['PURSER_OIDC_ISSUER', 'PURSER_PUBLIC_URL', 'PURSER_CONSOLE_URL'] as const)
+    if (parsed[name]?.startsWith('http:') && !isLoopback(new URL(parsed[name]).hostname))
+      wrong.push(`${name} must begin with https:// in production: whoever reads on the way can sign in.`);
+  return wrong;
+}
+
 /** What the api process is told. @throws ConfigError */
 export function apiConfig(env: Env) {
   const parsed = read(api, env);
   if (parsed.PURSER_ENV === 'production' && parsed.PURSER_FAUCET_URL)
     throw new ConfigError(['PURSER_FAUCET_URL is for local chains: it is refused in production.']);
-  if (parsed.PURSER_ENV === 'production' && parsed.PURSER_DEV_TOKEN_KEYS_FILE)
-    throw new ConfigError([
-      'PURSER_DEV_TOKEN_KEYS_FILE is for trying out: its issuer signs in anybody, so it is refused in production.',
-    ]);
-  const wrong = wrongTargets(parsed);
+  const wrong = [...wrongTargets(parsed), ...wrongSignIn(parsed)];
   if (wrong.length > 0) throw new ConfigError(wrong);
   return {
     environment: parsed.PURSER_ENV,
@@ -193,8 +232,22 @@ export function apiConfig(env: Env) {
     port: parsed.PURSER_PORT,
     decisionWaitMs: parsed.PURSER_DECISION_WAIT_MS,
     faucetUrl: parsed.PURSER_FAUCET_URL,
-    /** JWKS file (RFC 7517) of the issuer whose access tokens are taken; without it none is. */
-    tokenKeysFile: parsed.PURSER_DEV_TOKEN_KEYS_FILE,
+    /** JWKS file (RFC 7517) with the private keys of access tokens; without it none is taken or given. */
+    tokenKeysFile: parsed.PURSER_TOKEN_KEYS_FILE,
+    /** Where people and the identity provider reach the api: issuer of access tokens. */
+    publicUrl: parsed.PURSER_PUBLIC_URL,
+    /** The identity provider; without it nobody can sign in. */
+    oidc: oidcOf(parsed),
+    /** Where a sign-in ends, with its code; without it at a page of ours. */
+    consoleUrl: parsed.PURSER_CONSOLE_URL,
+    /** Whose first sign-in opens an account: of the first person of the installation, of anybody, of nobody. */
+    signUp: parsed.PURSER_SIGN_UP,
+    /** Origins whose pages may read answers. */
+    corsOrigins: parsed.PURSER_CORS_ORIGINS,
+    /** Networks of the proxies whose word for the client's address is taken. */
+    trustedProxies: parsed.PURSER_TRUSTED_PROXIES,
+    /** Credentials that are refused for one address before it is told to wait. */
+    failedAuthPerMinute: parsed.PURSER_FAILED_AUTH_PER_MINUTE,
     feeTiers: parsed.PURSER_X402_FEE_TIERS,
     /** Of servers that users name. */
     targets: targetsOf(parsed),

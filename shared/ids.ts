@@ -17,7 +17,10 @@ export type IdPrefix =
   | 'sess'
   | 'whk'
   | 'dlv'
-  | 'led';
+  | 'led'
+  | 'user'
+  | 'mbr'
+  | 'sid';
 
 /**
  * A new identifier: the prefix and a UUIDv7 in base32, so that ids made later sort later.

@@ -1,11 +1,13 @@
 import type { Environment } from './api-key.ts';
-import { createAccount, type Plan, updateAccountSettings } from './db/accounts.ts';
+import { createAccount, updateAccount } from './db/accounts.ts';
 import { createApiKey } from './db/api-keys.ts';
 import { type Acting, insertAudit } from './db/audit.ts';
+import { insertMember } from './db/members.ts';
 import type { Queryable } from './db/pool.ts';
+import type { Plan } from './domain/plans.ts';
 
 /**
- * Makes an account and its first API key, with their audit entries; in the caller's database transaction.
+ * Makes an account and its first API key, and invites its owner, with their audit entries; in the caller's database transaction.
  * @returns their ids, and the key, which cannot be had again
  */
 export async function openAccount(
@@ -27,7 +29,8 @@ export async function openAccount(
   },
 ): Promise<{ accountId: string; keyId: string; key: string }> {
   const accountId = await createAccount(db, { name, plan });
-  const settings = await updateAccountSettings(db, { id: accountId, ownerEmail });
+  const account = await updateAccount(db, { id: accountId, change: { owner_email: ownerEmail ?? null } });
+  if (ownerEmail !== undefined) await insertMember(db, { accountId, email: ownerEmail, role: 'owner' });
   await insertAudit(db, {
     accountId,
     action: 'account.created',
@@ -35,17 +38,17 @@ export async function openAccount(
     resourceType: 'account',
     resourceId: accountId,
     result: 'success',
-    changes: { before: null, after: { ...settings, name, plan } },
+    changes: { before: null, after: account },
   });
-  const { id: keyId, prefix, key } = await createApiKey(db, { accountId, name: keyName, environment });
+  const { row, key } = await createApiKey(db, { accountId, name: keyName, environment });
   await insertAudit(db, {
     accountId,
     action: 'api_key.created',
     acting,
     resourceType: 'api_key',
-    resourceId: keyId,
+    resourceId: row.id,
     result: 'success',
-    changes: { before: null, after: { id: keyId, name: keyName, prefix } },
+    changes: { before: null, after: row },
   });
-  return { accountId, keyId, key };
+  return { accountId, keyId: row.id, key };
 }

@@ -1,26 +1,29 @@
 import type { NextFunction, Request, Response } from 'express';
-import { type createTokenVerifier, RefusedToken, type TokenHolder } from '../../shared/access-token.ts';
 import { type Environment, hashApiKey, isApiKey } from '../../shared/api-key.ts';
-import { findAccountSettings } from '../../shared/db/accounts.ts';
+import { type AccountOfCredential, findAccount } from '../../shared/db/accounts.ts';
 import { findApiKey, touchApiKey } from '../../shared/db/api-keys.ts';
+import { findSessionHolder } from '../../shared/db/auth-sessions.ts';
 import type { Pool } from '../../shared/db/pool.ts';
+import { requestLimitsOf } from '../../shared/domain/plans.ts';
 import { PurserError } from '../../shared/errors.ts';
 import { isId } from '../../shared/ids.ts';
 import type { Logger } from '../../shared/log.ts';
-import { actorOf, type Caller } from '../caller.ts';
+import { actorOf, type Caller, type CallingAccount } from '../caller.ts';
 import type { Denial, NoteDenial } from '../denial-log.ts';
+import { type AccessTokens, RefusedToken, type TokenHolder } from '../tokens/access-tokens.ts';
 
 export interface AuthenticateDependencies {
   readonly pool: Pool;
   readonly environment: Environment;
-  /** Checks access tokens; without it none is taken. */
-  readonly verifyToken?: ReturnType<typeof createTokenVerifier> | undefined;
+  /** Access tokens of people who are signed in; without them nobody can. */
+  readonly tokens: AccessTokens | undefined;
 }
 
 /**
  * Requires an API key of this environment or an access token, and puts the caller into `response.locals`. Where both
- * are sent, both must be valid and of one account. Nothing is cached: a deleted key fails at once. A refusal is noted
- * for each account that the credentials are known to be of.
+ * are sent, both must be valid and of one account. Nothing is cached: a deleted key and a session that was signed out
+ * fail at once, and a role counts as it is now. A refusal is noted for each account that the credentials are known to be
+ * of.
  */
 export function createAuthenticate(deps: AuthenticateDependencies & { readonly noteDenial: NoteDenial }) {
   return async function authenticate(request: Request, response: Response, next: NextFunction): Promise<void> {
@@ -29,7 +32,7 @@ export function createAuthenticate(deps: AuthenticateDependencies & { readonly n
       response.locals.caller = caller;
       response.locals.log = (response.locals.log as Logger).child({
         account_id: caller.accountId,
-        ...(caller.keyId !== undefined && { key_id: caller.keyId }),
+        ...(caller.key && { key_id: caller.key.id }),
         ...(caller.user && { user_id: caller.user.id }),
       });
     } catch (error) {
@@ -91,32 +94,53 @@ async function identifyByKey({ pool, environment }: AuthenticateDependencies, ke
     throw new Unauthenticated(`The API key is not one of this ${environment} service.`, { reason });
   const holder = await findApiKey(pool, { hash: hashApiKey(key) });
   if (!holder) throw new Unauthenticated('The API key is not valid, or it was deleted.', { reason });
-  if (holder.stale) await touchApiKey(pool, { id: holder.id });
-  return { accountId: holder.account_id, keyId: holder.id, keyName: holder.name };
+  const { id, name, scopes, agent_id: agentId } = holder;
+  const caller = { accountId: holder.account_id, account: accountOf(holder), key: { id, name, scopes, agentId } };
+  if (holder.is_expired)
+    throw new Unauthenticated('The API key has expired. Make a new one.', { reason: 'key_expired' }).knowing(
+      knownBy([caller]),
+    );
+  if (holder.stale) await touchApiKey(pool, { id });
+  return caller;
 }
 
 /** Scheme in any case, then a token of the characters that RFC 6750, 2.1, allows. */
 const bearer = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i;
 
 async function identifyByToken(
-  { pool, verifyToken }: AuthenticateDependencies,
+  { pool, tokens }: AuthenticateDependencies,
   authorization: string,
 ): Promise<Caller & Required<Pick<Caller, 'user'>>> {
-  if (!verifyToken)
-    throw new Unauthenticated('This service takes no access tokens: it is not told whose to trust. Send an API key.', {
+  if (!tokens)
+    throw new Unauthenticated('This service takes no access tokens: it has no keys for them. Send an API key.', {
       reason: 'token_not_taken',
     });
   const token = bearer.exec(authorization)?.[1];
   if (token === undefined) throw invalidToken('The header Authorization must be "Bearer" and an access token.');
   let holder: TokenHolder;
   try {
-    holder = await verifyToken(token);
+    holder = await tokens.verify(token);
   } catch (error) {
     throw await refusedToken(pool, error);
   }
-  const { accountId, userId, sessionId, email } = holder;
-  if (!(await isAccount(pool, accountId))) throw invalidToken('The account of the access token does not exist here.');
-  return { accountId, user: { id: userId, sessionId, email } };
+  const { accountId, userId, sessionId } = holder;
+  const found = await findSessionHolder(pool, { id: sessionId, accountId, userId });
+  if (!found) {
+    const refusal = invalidToken('You are signed out. Sign in again.', { reason: 'signed_out' });
+    throw await knowingUser(pool, refusal, { accountId, userId });
+  }
+  const { email, role } = found;
+  return { accountId, account: accountOf(found), user: { id: userId, sessionId, email: email ?? undefined, role } };
+}
+
+function accountOf(row: AccountOfCredential): CallingAccount {
+  const { plan, ip_allowlist: ipAllowlist, policy_writes: policyWrites } = row;
+  const own = {
+    perMinute: row.requests_per_minute,
+    perDay: row.requests_per_day,
+    concurrent: row.concurrent_requests,
+  };
+  return { plan, limits: requestLimitsOf({ plan, own }), ipAllowlist, policyWrites };
 }
 
 /** Why a token is refused, and whose it is: as much is known where the issuer has signed it. */
@@ -126,12 +150,17 @@ async function refusedToken(pool: Pool, error: unknown): Promise<Unauthenticated
   const refusal = isExpired
     ? invalidToken('The access token has expired. Sign in again.', { reason: 'token_expired' })
     : invalidToken('The access token is not valid.');
-  if (accountId === undefined || !(await isAccount(pool, accountId))) return refusal;
-  return refusal.knowing([{ accountId, actor: { type: 'user', id: userId, name: null } }]);
+  return accountId === undefined ? refusal : knowingUser(pool, refusal, { accountId, userId });
 }
 
-async function isAccount(pool: Pool, id: string): Promise<boolean> {
-  return isId('acct', id) && (await findAccountSettings(pool, { id })) !== undefined;
+/** Told to the account's audit log, if there is one. */
+async function knowingUser(
+  pool: Pool,
+  refusal: Unauthenticated,
+  { accountId, userId }: { accountId: string; userId: string | null },
+): Promise<Unauthenticated> {
+  const isAccount = isId('acct', accountId) && (await findAccount(pool, { id: accountId })) !== undefined;
+  return isAccount ? refusal.knowing([{ accountId, actor: { type: 'user', id: userId, name: null } }]) : refusal;
 }
 
 /** Whose a refused credential is. */

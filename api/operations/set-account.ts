@@ -1,23 +1,18 @@
-import { type AccountSettings, lockAccountSettings, updateAccountSettings } from '../../shared/db/accounts.ts';
+import { type AccountChange, type AccountRow, lockAccount, updateAccount } from '../../shared/db/accounts.ts';
 import { type Acting, insertAudit } from '../../shared/db/audit.ts';
 import { inTransaction, type Pool } from '../../shared/db/pool.ts';
 
 /**
  * Sets what is given of an account and leaves the rest; with its audit entry, in one database transaction.
- * @returns all settings as they are then, unless there is no such account
+ * @returns the account as it is then, unless there is none
  */
 export function setAccount(
   pool: Pool,
-  {
-    id,
-    defaultDeny,
-    ownerEmail,
-    acting,
-  }: { id: string; defaultDeny: boolean | undefined; ownerEmail: string | undefined; acting: Acting },
-): Promise<AccountSettings | undefined> {
+  { id, change, acting }: { id: string; change: AccountChange; acting: Acting },
+): Promise<AccountRow | undefined> {
   return inTransaction(pool, async (db) => {
-    const before = await lockAccountSettings(db, { id });
-    const after = await updateAccountSettings(db, { id, defaultDeny, ownerEmail });
+    const before = await lockAccount(db, { id });
+    const after = await updateAccount(db, { id, change });
     if (!before || !after) return undefined;
     await insertAudit(db, {
       accountId: id,

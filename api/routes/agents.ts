@@ -1,6 +1,6 @@
 import { countAgents, findAgent, listAgents } from '../../shared/db/agents.ts';
 import { isId } from '../../shared/ids.ts';
-import type { Caller } from '../caller.ts';
+import { boundAgentOf, type Caller } from '../caller.ts';
 import { defineEndpoint, type Endpoint } from '../endpoint.ts';
 import { agentBalances } from '../operations/agent-balances.ts';
 import { type CreateAgentDependencies, createAgent } from '../operations/create-agent.ts';
@@ -43,7 +43,12 @@ export function createAgentEndpoints(deps: CreateAgentDependencies): Endpoint[] 
       answer: agentList,
       errors: ['invalid_request'],
       handle: ({ caller, query }) => {
-        const filter = { accountId: caller.accountId, status: query.status, chain: query.chain };
+        const filter = {
+          accountId: caller.accountId,
+          id: boundAgentOf(caller),
+          status: query.status,
+          chain: query.chain,
+        };
         return readPage({
           page: query,
           count: () => countAgents(pool, filter),
@@ -62,6 +67,7 @@ export function createAgentEndpoints(deps: CreateAgentDependencies): Endpoint[] 
       answer: agent,
       errors: ['invalid_request', 'resource_not_found'],
       find,
+      agentOf: (found) => found.id,
       handle: async ({ found }) => renderAgent(found),
     }),
     defineEndpoint({
@@ -75,6 +81,7 @@ export function createAgentEndpoints(deps: CreateAgentDependencies): Endpoint[] 
       answer: balances,
       errors: ['invalid_request', 'resource_not_found'],
       find,
+      agentOf: (found) => found.id,
       handle: async ({ found }) => ({ data: await agentBalances(deps, { agent: found }) }),
     }),
     defineEndpoint({
@@ -89,6 +96,7 @@ export function createAgentEndpoints(deps: CreateAgentDependencies): Endpoint[] 
       answer: agent,
       errors: ['invalid_request', 'resource_not_found'],
       find,
+      agentOf: (found) => found.id,
       handle: async ({ caller, acting, found, body }) => {
         const changed = await setAgentStatus(pool, {
           id: found.id,

@@ -26,7 +26,6 @@ interface ApprovalDependencies {
 }
 
 const tag = 'Approvals';
-const personOnly = 'An API key never approves or rejects a payment: sign in, or use the link in the mail.';
 const decidedErrors = [
   'invalid_request',
   'resource_not_found',
@@ -101,11 +100,10 @@ function decideEndpoints({ pool, temporal }: ApprovalDependencies, decision: Dec
     defineEndpoint({
       method: 'post',
       path: `/approvals/{id}/${verb}`,
-      operationId: `${verb}Approval`,
+      operationId: `${verb}Approval` as const,
       tag,
       summary: decision === 'approved' ? 'Approve a payment' : 'Reject a payment',
       description: `${effects[decision]} ${whoMay}`,
-      personOnly,
       body: decideBody,
       bodyOptional: true,
       answer: approval,
@@ -140,11 +138,10 @@ function decidePaymentEndpoints({ pool, temporal }: ApprovalDependencies, decisi
     defineEndpoint({
       method: 'post',
       path: `/transactions/{id}/${verb}`,
-      operationId: `${verb}Transaction`,
+      operationId: `${verb}Transaction` as const,
       tag,
       summary: decision === 'approved' ? 'Approve a payment by its own id' : 'Reject a payment by its own id',
       description: `Decides every open question about the payment that is put to you and that you have not answered, together; the answer is the one that expires first. ${effects[decision]} ${whoMay}`,
-      personOnly,
       body: decideBody,
       bodyOptional: true,
       answer: approval,

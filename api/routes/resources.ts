@@ -27,7 +27,8 @@ export function createResourceRouter({
           await endpoint.serve(request, response, { answerOnce });
         } catch (error) {
           if (error instanceof PurserError && error.code === 'insufficient_permissions') {
-            const { caller } = response.locals as { caller: Caller };
+            const { caller } = response.locals as { caller?: Caller };
+            if (!caller) throw error;
             const by = { accountId: caller.accountId, actor: actorOf(caller), reason: endpoint.operationId };
             await noteDenial({ ...by, action: 'permission.denied' }, { request, response });
           }

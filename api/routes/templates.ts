@@ -1,5 +1,5 @@
 import type { Registry } from '../../shared/chain/registry.ts';
-import { findAccountSettings } from '../../shared/db/accounts.ts';
+import { findAccount } from '../../shared/db/accounts.ts';
 import type { Pool } from '../../shared/db/pool.ts';
 import { countTemplates, findTemplate, listTemplates } from '../../shared/db/templates.ts';
 import { builtInTemplates, isBuiltIn, type PolicyTemplate } from '../../shared/domain/policy-templates.ts';
@@ -134,7 +134,7 @@ async function findAny(
 }
 
 async function builtInsOf(pool: Pool, accountId: string): Promise<readonly PolicyTemplate[]> {
-  const account = await findAccountSettings(pool, { id: accountId });
+  const account = await findAccount(pool, { id: accountId });
   return builtInTemplates({ owner: account?.owner_email ?? null });
 }
 

@@ -74,31 +74,38 @@ export async function findAgent(
 
 export interface AgentFilter {
   readonly accountId: string;
+  /** The only one that is looked for. */
+  readonly id?: string | undefined;
   readonly status?: AgentStatus | undefined;
   readonly chain?: string | undefined;
 }
 
 const filtered = `agents.account_id = $1 and ($2::text is null or agents.status = $2)
-  and ($3::text is null or agents.chain = $3)`;
+  and ($3::text is null or agents.chain = $3) and ($4::text is null or agents.id = $4)`;
+const filterOf = ({ accountId, status, chain, id }: AgentFilter) => [
+  accountId,
+  status ?? null,
+  chain ?? null,
+  id ?? null,
+];
 
 /** One page, newest first; rows of one instant are ordered by id, so that pages never overlap. */
 export async function listAgents(
   db: Queryable,
-  { accountId, status, chain, limit, offset }: AgentFilter & { limit: number; offset: number },
+  { limit, offset, ...filter }: AgentFilter & { limit: number; offset: number },
 ): Promise<AgentRow[]> {
   const { rows } = await db.query<AgentRow>(
-    `${withWallet} where ${filtered} order by agents.created_at desc, agents.id desc limit $4 offset $5`,
-    [accountId, status ?? null, chain ?? null, limit, offset],
+    `${withWallet} where ${filtered} order by agents.created_at desc, agents.id desc limit $5 offset $6`,
+    [...filterOf(filter), limit, offset],
   );
   return rows;
 }
 
-export async function countAgents(db: Queryable, { accountId, status, chain }: AgentFilter): Promise<number> {
-  const { rows } = await db.query<{ count: number }>(`select count(*)::int as count from agents where ${filtered}`, [
-    accountId,
-    status ?? null,
-    chain ?? null,
-  ]);
+export async function countAgents(db: Queryable, filter: AgentFilter): Promise<number> {
+  const { rows } = await db.query<{ count: number }>(
+    `select count(*)::int as count from agents where ${filtered}`,
+    filterOf(filter),
+  );
   return rows[0]!.count;
 }
 

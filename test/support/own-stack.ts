@@ -7,7 +7,6 @@ import { ensureAccount } from '../../dev/account.ts';
 import { ensureAccountKey } from '../../dev/account-key.ts';
 import { LOCAL_CHAIN, startAnvil } from '../../dev/anvil.ts';
 import { startFaucet } from '../../dev/faucet.ts';
-import { openIssuer } from '../../dev/issuer.ts';
 import { startMailbox } from '../../dev/mailbox.ts';
 import { freePort, LOOPBACK } from '../../dev/ports.ts';
 import { startPostgres } from '../../dev/postgres.ts';
@@ -19,6 +18,7 @@ import { temporalBinary } from '../../dev/temporal-binary.ts';
 import { deployToken } from '../../dev/token.ts';
 import { migrate } from '../../shared/db/migrate.ts';
 import { readPlan, writePlan } from './crash-plan.ts';
+import { openSignIn } from './sign-in.ts';
 
 export type PartName =
   | 'postgres'
@@ -55,7 +55,7 @@ export interface OwnStack {
   readonly logDir: string;
   /** Inbox of everybody; `GET /api/mails` lists what it holds. */
   readonly mailUrl: string;
-  /** An access token of the person with this e-mail address, for the stack's account. */
+  /** An access token of the person with this e-mail address, an owner of the stack's account. */
   token(email: string): Promise<string>;
   pid(name: PartName): number;
   /** Number of times that the part had to be started again. */
@@ -131,8 +131,8 @@ export async function startOwnStack({
   }
   const baseUrl = `http://${LOOPBACK}:${apiPort}`;
   const { accountId, apiKey } = await ensureAccount({ databaseUrl: appUrl, known: undefined });
-  const issuer = await openIssuer({ dir: file('keys'), accountId });
-  const mailbox = await startMailbox({ dir: file('mail'), smtpPort: 0, httpPort: 0, issuer });
+  const people = openSignIn({ databaseUrl: appUrl, keysFile: keys.tokensFile, issuer: baseUrl });
+  const mailbox = await startMailbox({ dir: file('mail'), smtpPort: 0, httpPort: 0 });
   const env = {
     PATH: process.env.PATH,
     PURSER_ENV: 'sandbox',
@@ -150,7 +150,7 @@ export async function startOwnStack({
     PURSER_SMTP_URL: mailbox.smtpUrl,
     PURSER_MAIL_FROM: 'Purser <purser@example.com>',
     PURSER_PUBLIC_URL: baseUrl,
-    PURSER_DEV_TOKEN_KEYS_FILE: issuer.keysFile,
+    PURSER_TOKEN_KEYS_FILE: keys.tokensFile,
     PURSER_LOOPBACK_TARGETS: 'on',
     PURSER_WEBHOOK_KEYS_FILE: keys.webhooks.keysFile,
     PURSER_WEBHOOK_PUBLIC_KEY_FILE: keys.webhooks.publicKeyFile,
@@ -182,7 +182,7 @@ export async function startOwnStack({
     },
     logDir: file('logs'),
     mailUrl: mailbox.url,
-    token: async (email) => (await issuer.issueToken({ email })).token,
+    token: async (email) => (await people.signIn({ accountId, email })).token,
     pid: (name) => parts.current(name).pid,
     restarts: parts.restarts,
     deaths: parts.deaths,
@@ -190,6 +190,7 @@ export async function startOwnStack({
     start: parts.start,
     async stop({ keepFiles = false } = {}) {
       await parts.stop();
+      await people.close();
       await mailbox.stop();
       await faucet.stop();
       await chain.stop();

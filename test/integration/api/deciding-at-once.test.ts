@@ -1,13 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { createAwaitApproval } from '../../../activities/await-approval.ts';
 import { freePort } from '../../../dev/ports.ts';
 import { databaseClock } from '../../../shared/db/clock.ts';
 import { createPool, type Pool } from '../../../shared/db/pool.ts';
+import { testTokenEnv } from '../../support/token-keys.ts';
 import { testWebhookKeys } from '../../support/webhook-keys.ts';
 import { callWith, startTestApi, type TestAccount, type TestApi } from './harness.ts';
 import { type Asked, askPeople, expireIn, tracesOf } from './questions.ts';
@@ -18,7 +16,6 @@ type Verb = 'approve' | 'reject';
 
 let api: TestApi;
 let account: TestAccount;
-let dir: string;
 const processes: ChildProcess[] = [];
 /** Where the two processes listen. */
 let urls: string[];
@@ -29,18 +26,14 @@ beforeAll(async () => {
   api = await startTestApi({ temporalAddress });
   account = await api.account();
   tokens = await Promise.all(people.map(async (email) => (await account.person(email)).token));
-  dir = mkdtempSync(join(tmpdir(), 'purser-approvals-'));
-  const keys = join(dir, 'jwks.json');
-  writeFileSync(keys, JSON.stringify(api.issuer.jwks));
-  urls = await Promise.all([1, 2].map(() => startProcess({ keys, temporalAddress })));
+  urls = await Promise.all([1, 2].map(() => startProcess({ temporalAddress })));
 });
 afterAll(async () => {
   for (const child of processes) child.kill('SIGKILL');
-  rmSync(dir, { recursive: true, force: true });
   await api?.stop();
 });
 
-async function startProcess({ keys, temporalAddress }: { keys: string; temporalAddress: string }): Promise<string> {
+async function startProcess({ temporalAddress }: { temporalAddress: string }): Promise<string> {
   const port = await freePort();
   const env = {
     PATH: process.env.PATH,
@@ -48,7 +41,7 @@ async function startProcess({ keys, temporalAddress }: { keys: string; temporalA
     PURSER_CHAINS: 'eip155:31337',
     PURSER_LOG_LEVEL: 'warn',
     PURSER_PORT: String(port),
-    PURSER_DEV_TOKEN_KEYS_FILE: keys,
+    ...(await testTokenEnv()),
     DATABASE_URL: api.databaseUrl,
     TEMPORAL_ADDRESS: temporalAddress,
     ...(await testWebhookKeys()).env,

@@ -1,25 +1,29 @@
 import { randomBytes } from 'node:crypto';
 import { HDKey } from '@scure/bip32';
 import { Client, Connection } from '@temporalio/client';
-import { type CryptoKey, exportJWK, generateKeyPair, type JSONWebKeySet } from 'jose';
 import { type Address, bytesToHex } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { createApp } from '../../../api/app.ts';
 import { startServer } from '../../../api/server.ts';
 import { createTemporalGateway } from '../../../api/temporal-gateway.ts';
+import { type AccessTokens, createAccessTokens } from '../../../api/tokens/access-tokens.ts';
+import { readTokenKeys } from '../../../api/tokens/read-token-keys.ts';
 import { createProbe } from '../../../api/x402/probe.ts';
-import { createTokenVerifier, signAccessToken } from '../../../shared/access-token.ts';
 import { createRegistry, type Registry } from '../../../shared/chain/registry.ts';
 import { insertAccountKey } from '../../../shared/db/account-keys.ts';
 import { createAccount } from '../../../shared/db/accounts.ts';
 import { createApiKey } from '../../../shared/db/api-keys.ts';
 import { createPool, type Pool } from '../../../shared/db/pool.ts';
+import type { Role } from '../../../shared/domain/access.ts';
+import type { Plan } from '../../../shared/domain/plans.ts';
 import type { FeeTier } from '../../../shared/domain/x402-fee.ts';
 import { createHttpGuard, type HttpGuard } from '../../../shared/http-guard.ts';
 import { newId } from '../../../shared/ids.ts';
 import { createLogger, type Logger } from '../../../shared/log.ts';
 import { createSecretSealer } from '../../../shared/webhook-secrets.ts';
 import { createTestDatabase } from '../../support/database.ts';
+import { signInWith } from '../../support/sign-in.ts';
+import { testIssuer, testTokenKeys } from '../../support/token-keys.ts';
 import { testWebhookKeys } from '../../support/webhook-keys.ts';
 
 export const usdcContract = '0x5FbDB2315678afecb367f032d93F642f64180aa3';
@@ -39,21 +43,22 @@ export interface TestAccount {
   readonly key: string;
   /** By the account's API key. */
   readonly call: Call;
-  /** A person who is signed in for the account. */
-  person(email: string, options?: { emailVerified?: boolean; lifetimeSeconds?: number }): Promise<TestPerson>;
+  /** A person who is signed in for the account, by default as its owner. */
+  person(email: string, options?: PersonOptions): Promise<TestPerson>;
+}
+
+export interface PersonOptions {
+  readonly role?: Role;
+  readonly emailVerified?: boolean;
+  readonly lifetimeSeconds?: number;
 }
 
 export interface TestPerson {
   readonly token: string;
+  readonly userId: string;
+  readonly sessionId: string;
   /** By the person's access token, and nothing else. */
   readonly call: Call;
-}
-
-/** Who issues the access tokens that a test api takes. */
-export interface TestIssuer {
-  readonly privateKey: CryptoKey;
-  readonly kid: string;
-  readonly jwks: JSONWebKeySet;
 }
 
 export interface TestApi {
@@ -63,9 +68,10 @@ export interface TestApi {
   /** Of the role that owns the schema, and so reads every table. */
   readonly ownerUrl: string;
   readonly registry: Registry;
-  readonly issuer: TestIssuer;
+  /** Those that it gives and takes. */
+  readonly tokens: AccessTokens;
   /** An account with an API key, and by default with a key of its own for wallets. */
-  account(options?: { withKey?: boolean }): Promise<TestAccount>;
+  account(options?: { withKey?: boolean; plan?: Plan }): Promise<TestAccount>;
   stop(): Promise<void>;
 }
 
@@ -83,7 +89,7 @@ export async function startTestApi({
   temporalAddress: string;
   decisionWaitMs?: number;
   usdc?: Address;
-  /** Whether it is told whose access tokens to trust. */
+  /** Whether it has keys for access tokens. */
   takesTokens?: boolean;
   /** Of x402 payments; none by default. */
   feeTiers?: readonly FeeTier[];
@@ -103,21 +109,21 @@ export async function startTestApi({
       { chain: 'eip155:31337', symbol: 'USDC', decimals: 6, asset: usdc, domain: { name: 'USD Coin', version: '2' } },
     ],
   });
-  const issuer = await createTestIssuer();
+  const keys = readTokenKeys((await testTokenKeys()).keysFile);
+  const tokens = createAccessTokens({ keys: () => keys, issuer: testIssuer });
   const temporal = createTemporalGateway({
     client: new Client({ connection }),
     decisionWaitMs,
     accountKeyWaitMs: 500,
     log,
   });
-  const verifyToken = takesTokens ? createTokenVerifier(issuer.jwks) : undefined;
   const app = createApp({
     environment: 'sandbox',
     pool,
     temporal,
     registry,
     log,
-    verifyToken,
+    tokens: takesTokens ? tokens : undefined,
     probe: createProbe(guard),
     feeTiers,
     allowLoopback,
@@ -130,8 +136,8 @@ export async function startTestApi({
     databaseUrl: database.url,
     ownerUrl: database.ownerUrl,
     registry,
-    issuer,
-    account: (options) => createTestAccount({ pool, url: server.url, issuer, ...options }),
+    tokens,
+    account: (options) => createTestAccount({ pool, url: server.url, tokens, ...options }),
     async stop() {
       await server.stop();
       await pool.end();
@@ -141,35 +147,29 @@ export async function startTestApi({
   };
 }
 
-/** An issuer with one key. */
-async function createTestIssuer(): Promise<TestIssuer> {
-  const kid = 'test-1';
-  const { privateKey, publicKey } = await generateKeyPair('ES256');
-  return { privateKey, kid, jwks: { keys: [{ ...(await exportJWK(publicKey)), kid, alg: 'ES256', use: 'sig' }] } };
-}
-
 async function createTestAccount({
   pool,
   url,
-  issuer,
+  tokens,
   withKey = true,
+  plan = 'enterprise',
 }: {
   pool: Pool;
   url: string;
-  issuer: TestIssuer;
+  tokens: AccessTokens;
   withKey?: boolean;
+  plan?: Plan;
 }): Promise<TestAccount> {
-  const id = await createAccount(pool, { name: 'test', plan: 'enterprise' });
+  const id = await createAccount(pool, { name: 'test', plan });
   const { key } = await createApiKey(pool, { accountId: id, name: 'test', environment: 'sandbox' });
   if (withKey) await insertAccountKey(pool, { id: newId('ckey'), accountId: id, ...publicKey() });
   return {
     id,
     key,
     call: callWith(url, { 'x-api-key': key }),
-    async person(email, { emailVerified = true, lifetimeSeconds = 3600 } = {}) {
-      const who = { accountId: id, userId: `user ${email}`, sessionId: `session of ${email}`, email, emailVerified };
-      const token = await signAccessToken(issuer, who, { lifetimeSeconds });
-      return { token, call: callWith(url, { authorization: `Bearer ${token}` }) };
+    async person(email, options = {}) {
+      const signedIn = await signInWith({ pool, tokens }, { accountId: id, email, ...options });
+      return { ...signedIn, call: callWith(url, { authorization: `Bearer ${signedIn.token}` }) };
     },
   };
 }

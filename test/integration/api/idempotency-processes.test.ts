@@ -1,12 +1,9 @@
-import { writeFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createPool } from '../../../shared/db/pool.ts';
 import { eventually } from '../../support/client.ts';
 import { type OwnTemporal, startOwnTemporal } from '../../support/temporal.ts';
+import { testTokenEnv } from '../../support/token-keys.ts';
 import { type ApiProcess, startApiProcess } from './api-process.ts';
 import { startCommitCutter } from './commit-cutter.ts';
 import { createAgent, payment, startTestApi, type TestAccount, type TestApi } from './harness.ts';
@@ -22,7 +19,6 @@ let temporal: OwnTemporal;
 let api: TestApi;
 let account: TestAccount;
 let agent: { id: string };
-let dir: string;
 const processes: ApiProcess[] = [];
 /** Of the two processes. */
 let posts: ReturnType<typeof createKeyedCalls>['post'][];
@@ -32,8 +28,6 @@ beforeAll(async () => {
   api = await startTestApi({ temporalAddress: temporal.address });
   account = await api.account();
   agent = await createAgent(account);
-  dir = await mkdtemp(join(tmpdir(), 'purser-keys-'));
-  writeFileSync(join(dir, 'jwks.json'), JSON.stringify(api.issuer.jwks));
   processes.push(...(await Promise.all([start(decisionWaitMs), start(decisionWaitMs)])));
   posts = processes.map(({ url }) => createKeyedCalls({ url, account }).post);
 });
@@ -41,11 +35,10 @@ afterAll(async () => {
   await Promise.all(processes.map((each) => each.kill()));
   await api?.stop();
   await temporal?.stop();
-  if (dir) await rm(dir, { recursive: true });
 });
 
-function start(waitMs: number, { databaseUrl = api.databaseUrl } = {}): Promise<ApiProcess> {
-  const env = { PURSER_DECISION_WAIT_MS: String(waitMs), PURSER_DEV_TOKEN_KEYS_FILE: join(dir, 'jwks.json') };
+async function start(waitMs: number, { databaseUrl = api.databaseUrl } = {}): Promise<ApiProcess> {
+  const env = { PURSER_DECISION_WAIT_MS: String(waitMs), ...(await testTokenEnv()) };
   return startApiProcess({ databaseUrl, temporalAddress: temporal.address, env });
 }
 
