@@ -1,6 +1,7 @@
 import type { Request, Response } from 'express';
 import type { Acting } from '../shared/db/audit.ts';
 import { actorOf, type Caller } from './caller.ts';
+import { clientAddressOf } from './client-address.ts';
 
 /** A header of a client may be of any length; what is kept of it is not. */
 const maxUserAgent = 512;
@@ -15,7 +16,6 @@ export type Origin = Omit<Acting, 'actor'>;
 /** Where a request comes from. */
 export function originOf(request: Request, response: Response): Origin {
   const { requestId } = response.locals as { requestId: string };
-  const address = request.socket.remoteAddress?.replace(/^::ffff:(?=\d+\.)/, '');
   const userAgent = request.get('user-agent')?.slice(0, maxUserAgent);
-  return { ipAddress: address ?? null, userAgent: userAgent ?? null, requestId };
+  return { ipAddress: clientAddressOf(request) || null, userAgent: userAgent ?? null, requestId };
 }

@@ -47,6 +47,8 @@ export interface AppDependencies extends AuthenticateDependencies {
   readonly allowLoopback: boolean;
   /** Seals secrets of webhooks to the workers that deliver. */
   readonly sealSecret: SealSecret;
+  /** Networks of the proxies whose word for the client's address is taken (X-Forwarded-For); none: nobody's. */
+  readonly trustedProxies: readonly string[];
   /** Gives new wallets on local chains their first coins; sandbox only. */
   readonly fund?: Fund | undefined;
 }
@@ -72,6 +74,7 @@ export function createApp(deps: AppDependencies): Express {
   app.set('etag', false);
   app.set('query parser', false);
   app.set('case sensitive routing', true);
+  app.set('trust proxy', [...deps.trustedProxies]);
   app.use(createRequestId({ log }), accessLog, securityHeaders());
   app.use(createHealthRouter({ pool, temporal }));
   app.use(createDocsRouter({ document: createOpenApiDocument({ endpoints, version: interfaceVersion }) }));

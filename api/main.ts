@@ -38,6 +38,7 @@ async function main(config: ApiConfig): Promise<void> {
     probe: createProbe(createGuard(config.targets)),
     feeTiers: config.feeTiers,
     allowLoopback: config.targets.allowLoopback,
+    trustedProxies: config.trustedProxies,
     sealSecret: createSecretSealer({ publicJwk: readWebhookPublicKey(config.webhookPublicKeyFile) }),
     fund: config.faucetUrl === undefined ? undefined : createFundWallet({ faucetUrl: config.faucetUrl }),
   });

@@ -83,6 +83,7 @@ export async function startTestApi({
   takesTokens = true,
   feeTiers = [{ fromAmount: '0', rate: '0' }],
   allowLoopback = true,
+  trustedProxies = [],
   guard = createHttpGuard({ allowLoopback }),
   log = createLogger({ process: 'test', level: 'silent' }),
 }: {
@@ -95,6 +96,8 @@ export async function startTestApi({
   feeTiers?: readonly FeeTier[];
   /** Whether x402 targets and webhooks may be on this machine. */
   allowLoopback?: boolean;
+  /** Networks whose X-Forwarded-For is believed. */
+  trustedProxies?: readonly string[];
   /** By which x402 targets are asked. */
   guard?: HttpGuard;
   log?: Logger;
@@ -127,6 +130,7 @@ export async function startTestApi({
     probe: createProbe(guard),
     feeTiers,
     allowLoopback,
+    trustedProxies,
     sealSecret: createSecretSealer({ publicJwk: (await testWebhookKeys()).publicJwk }),
   });
   const server = await startServer({ app, host: '127.0.0.1', port: 0, log });
