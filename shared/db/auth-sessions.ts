@@ -18,6 +18,8 @@ export interface SessionHolder extends AccountOfCredential {
   readonly user_id: string;
   /** Lower case; null unless verified. */
   readonly email: string | null;
+  /** As the identity provider knows them. */
+  readonly user_name: string | null;
   readonly role: Role;
 }
 
@@ -27,7 +29,7 @@ export async function findSessionHolder(
   { id, accountId, userId }: { id: string; accountId: string; userId: string },
 ): Promise<SessionHolder | undefined> {
   const { rows } = await db.query<SessionHolder>(
-    `select s.user_id, u.email, m.role, ${accountOfCredential}
+    `select s.user_id, u.email, u.name as user_name, m.role, ${accountOfCredential}
      from auth_sessions s
      join users u on u.id = s.user_id
      join members m on m.account_id = s.account_id and m.user_id = s.user_id
