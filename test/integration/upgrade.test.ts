@@ -7,12 +7,15 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { createAwaitApproval } from '../../activities/await-approval.ts';
 import { createFail, createSettle } from '../../activities/settle.ts';
 import { decideApprovals } from '../../api/operations/decide-approval.ts';
+import { hashApiKey, makeApiKey } from '../../shared/api-key.ts';
+import { findApiKey } from '../../shared/db/api-keys.ts';
 import { listApprovals } from '../../shared/db/approvals.ts';
 import { findAttempts } from '../../shared/db/attempts.ts';
 import { bySystem } from '../../shared/db/audit.ts';
 import { databaseClock } from '../../shared/db/clock.ts';
 import { countEvents, listEvents } from '../../shared/db/events.ts';
 import { foldListCounts } from '../../shared/db/list-counts.ts';
+import { acceptInvitations } from '../../shared/db/members.ts';
 import { migrate } from '../../shared/db/migrate.ts';
 import { findMismatches } from '../../shared/db/mismatches.ts';
 import { dropOldestPartition, findMisplacedRows } from '../../shared/db/partitions.ts';
@@ -20,8 +23,9 @@ import { createPool, inTransaction, type Pool } from '../../shared/db/pool.ts';
 import { findSlot } from '../../shared/db/slots.ts';
 import { countTransactions, failTransaction, getTransaction, listTransactions } from '../../shared/db/transactions.ts';
 import { readUsage } from '../../shared/db/usage.ts';
+import { upsertUser } from '../../shared/db/users.ts';
 import { noteWaiting, wishForDueSpeed } from '../../shared/db/waiting-attempts.ts';
-import { newId } from '../../shared/ids.ts';
+import { isId, newId } from '../../shared/ids.ts';
 import { renderApproval } from '../../shared/render-approval.ts';
 import { renderEvent } from '../../shared/render-event.ts';
 import { cancelPayment } from '../../shared/replace-payment.ts';
@@ -431,5 +435,58 @@ describe('F50 an installation of the fifth version', () => {
       await owner.end();
     }
     expect(await countEvents(pool, { accountId: agent.accountId })).toBe(3);
+  });
+});
+
+/** Whoever used the sixth version goes on with the same key, and may sign in as the owner that was named. */
+describe('F50 an installation of the sixth version', () => {
+  const name = `upgrade_${randomBytes(8).toString('hex')}`;
+  const { key, prefix, hash } = makeApiKey({ environment: 'sandbox' });
+  const [owned, ownerless] = [newId('acct'), newId('acct')];
+  let pool: Pool;
+
+  beforeAll(async () => {
+    const { ownerUrl, appUrl } = inject('stack');
+    await createOldDatabase({ name, migrations: 6 });
+    pool = createPool({ url: urlOf(appUrl, name), application: 'test' });
+    await pool.query(
+      `insert into accounts (id, name, plan, owner_email)
+       values ($1, 'Owned', 'growth', 'ann@example.com'), ($2, 'Ownerless', 'starter', null)`,
+      [owned, ownerless],
+    );
+    await pool.query(`insert into api_keys (id, account_id, name, prefix, hash) values ($1, $2, 'old', $3, $4)`, [
+      newId('key'),
+      owned,
+      prefix,
+      hash,
+    ]);
+    expect(await migrate({ databaseUrl: urlOf(ownerUrl, name) })).toContain('0007_who-may');
+  });
+  afterAll(async () => {
+    await pool?.end();
+    await asSuperuser(`drop database if exists ${name} with (force)`);
+  });
+
+  it('takes its keys, which may all they might before', async () => {
+    expect(await findApiKey(pool, { hash: hashApiKey(key) })).toMatchObject({
+      ...{ account_id: owned, name: 'old', scopes: null, agent_id: null, is_expired: false },
+      ...{ plan: 'growth', ip_allowlist: [], policy_writes: 'any', requests_per_minute: null },
+    });
+  });
+
+  it('lets in whom it knew as an owner, and nobody else', async () => {
+    const signIn = async (email: string) => {
+      const { id: userId } = await upsertUser(pool, {
+        issuer: 'https://provider.test',
+        subject: email,
+        name: null,
+        email,
+      });
+      return acceptInvitations(pool, { userId, email });
+    };
+    const joined = await signIn('Ann@Example.com');
+    expect(joined).toMatchObject([{ account_id: owned, role: 'owner', email: 'ann@example.com' }]);
+    expect(isId('mbr', joined[0]!.id)).toBe(true);
+    expect(await signIn('bob@example.com')).toEqual([]);
   });
 });
