@@ -5,12 +5,12 @@ import { findApiKey, touchApiKey } from '../../shared/db/api-keys.ts';
 import { findSessionHolder } from '../../shared/db/auth-sessions.ts';
 import type { Pool } from '../../shared/db/pool.ts';
 import { requestLimitsOf } from '../../shared/domain/plans.ts';
-import { PurserError } from '../../shared/errors.ts';
 import { isId } from '../../shared/ids.ts';
 import type { Logger } from '../../shared/log.ts';
 import { actorOf, type Caller, type CallingAccount } from '../caller.ts';
-import type { Denial, NoteDenial } from '../denial-log.ts';
+import type { NoteDenial } from '../denial-log.ts';
 import { type AccessTokens, RefusedToken, type TokenHolder } from '../tokens/access-tokens.ts';
+import { invalidToken, type Known, tellUnauthenticated, Unauthenticated } from '../unauthenticated.ts';
 
 export interface AuthenticateDependencies {
   readonly pool: Pool;
@@ -36,12 +36,7 @@ export function createAuthenticate(deps: AuthenticateDependencies & { readonly n
         ...(caller.user && { user_id: caller.user.id }),
       });
     } catch (error) {
-      if (error instanceof Unauthenticated) {
-        response.setHeader('WWW-Authenticate', error.challenge);
-        const { reason } = error;
-        for (const { accountId, actor } of error.known)
-          await deps.noteDenial({ accountId, action: 'credential.denied', actor, reason }, { request, response });
-      }
+      if (error instanceof Unauthenticated) await tellUnauthenticated(error, { ...deps, request, response });
       throw error;
     }
     next();
@@ -161,38 +156,4 @@ async function knowingUser(
 ): Promise<Unauthenticated> {
   const isAccount = isId('acct', accountId) && (await findAccount(pool, { id: accountId })) !== undefined;
   return isAccount ? refusal.knowing([{ accountId, actor: { type: 'user', id: userId, name: null } }]) : refusal;
-}
-
-/** Whose a refused credential is. */
-type Known = Pick<Denial, 'accountId' | 'actor'>;
-
-/** A 401 names what is accepted instead (RFC 9110, 11.6.1). */
-class Unauthenticated extends PurserError {
-  readonly challenge: string;
-  /** For the audit log. */
-  readonly reason: string;
-  known: readonly Known[] = [];
-
-  constructor(
-    message: string,
-    { reason, challenge = 'Bearer realm="purser"' }: { reason: string; challenge?: string },
-  ) {
-    super('authentication_failed', message);
-    this.reason = reason;
-    this.challenge = challenge;
-  }
-
-  knowing(known: readonly Known[]): this {
-    this.known = known;
-    return this;
-  }
-}
-
-/** What was wrong with a token, as RFC 6750, 3, wants it said. */
-function invalidToken(message: string, { reason = 'token_not_valid' }: { reason?: string } = {}): Unauthenticated {
-  const description = message.replaceAll('"', "'");
-  return new Unauthenticated(message, {
-    reason,
-    challenge: `Bearer realm="purser", error="invalid_token", error_description="${description}"`,
-  });
 }

@@ -4,6 +4,7 @@ import { actorOf, type Caller } from '../caller.ts';
 import type { NoteDenial } from '../denial-log.ts';
 import type { Endpoint, Method } from '../endpoint.ts';
 import type { AnswerOnce } from '../idempotency.ts';
+import { tellUnauthenticated, Unauthenticated } from '../unauthenticated.ts';
 
 /**
  * Mounts endpoints, answers 405 for a method that a known path does not have, and notes whom an endpoint has refused what
@@ -26,6 +27,7 @@ export function createResourceRouter({
         try {
           await endpoint.serve(request, response, { answerOnce });
         } catch (error) {
+          if (error instanceof Unauthenticated) await tellUnauthenticated(error, { noteDenial, request, response });
           if (error instanceof PurserError && error.code === 'insufficient_permissions') {
             const { caller } = response.locals as { caller?: Caller };
             if (!caller) throw error;

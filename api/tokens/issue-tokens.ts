@@ -1,8 +1,8 @@
 import { findSessionHolder } from '../../shared/db/auth-sessions.ts';
 import type { Queryable } from '../../shared/db/pool.ts';
 import { insertRefreshToken } from '../../shared/db/refresh-tokens.ts';
-import { PurserError } from '../../shared/errors.ts';
 import type { TokenAnswer } from '../schemas/auth.ts';
+import { invalidToken } from '../unauthenticated.ts';
 import { type AccessTokens, accessTokenSeconds, type TokenHolder } from './access-tokens.ts';
 import { hashRefreshToken, newRefreshToken, refreshTokenSeconds } from './refresh-token.ts';
 
@@ -34,7 +34,7 @@ export async function answerTokens(
 ): Promise<TokenAnswer> {
   const { accountId, userId, sessionId } = holder;
   const found = await findSessionHolder(db, { id: sessionId, accountId, userId });
-  if (!found) throw new PurserError('authentication_failed', 'You are signed out. Sign in again.');
+  if (!found) throw invalidToken('You are signed out. Sign in again.', { reason: 'signed_out' });
   return {
     access_token: await tokens.sign(holder),
     token_type: 'Bearer',
