@@ -11,6 +11,7 @@ import { createAnswerOnce } from './idempotency.ts';
 import { accessLog } from './middleware/access-log.ts';
 import { answerError } from './middleware/answer-error.ts';
 import { type AuthenticateDependencies, createAuthenticate } from './middleware/authenticate.ts';
+import { createIpAllowlist } from './middleware/ip-allowlist.ts';
 import { createRequestId } from './middleware/request-id.ts';
 import { createOpenApiDocument } from './openapi.ts';
 import type { Fund } from './operations/fund-wallet.ts';
@@ -89,7 +90,7 @@ export function createApp(deps: AppDependencies): Express {
     endpoints.filter(({ access }) => (access.by === 'anybody') === isOpen),
   ) as [Endpoint[], Endpoint[]];
   app.use('/api/v1', createResourceRouter({ endpoints: open, answerOnce, noteDenial }));
-  app.use('/api/v1', createAuthenticate({ ...deps, noteDenial }));
+  app.use('/api/v1', createAuthenticate({ ...deps, noteDenial }), createIpAllowlist({ noteDenial }));
   app.use('/api/v1', createResourceRouter({ endpoints: guarded, answerOnce, noteDenial }));
   app.use((request) => {
     throw new PurserError('resource_not_found', `There is nothing at ${request.path}. The reference is at /docs.`);
