@@ -53,6 +53,8 @@ interface Reference<Body extends z.ZodType> {
   /** Codes beyond those that every endpoint may answer with. */
   readonly errors: readonly ErrorCode[];
   readonly body?: Body;
+  /** Whether the answer holds a secret: it is given once, and a repeat with the same Idempotency-Key is 409. */
+  readonly isAnswerSecret?: boolean;
 }
 
 /** An endpoint in full: its reference and its work, so that neither can be without the other. */
@@ -95,6 +97,7 @@ export interface Endpoint
     | 'inLines'
     | 'errors'
     | 'bodyOptional'
+    | 'isAnswerSecret'
   > {
   readonly access: Access;
   readonly query: z.ZodType;
@@ -160,6 +163,7 @@ export function defineEndpoint<
         log,
         handle: carryOut,
         rebuild: rebuild && ((resourceId) => rebuild({ caller, resourceId })),
+        isAnswerSecret: spec.isAnswerSecret ?? false,
       });
       if (isReplay) response.setHeader(replayedHeader, 'true');
       response.status(status).type('application/json').send(answer);

@@ -54,6 +54,8 @@ export interface KeyedRequest extends KeyScope {
   readonly handle: (once: Once) => Promise<unknown>;
   /** The answer from what was made, where the handler may die between making it and answering. Throws as the handler. */
   readonly rebuild: ((resourceId: string) => Promise<unknown>) | undefined;
+  /** Whether the answer holds a secret: nothing of it is kept, and every repeat is a conflict. The handler has to claim. */
+  readonly isAnswerSecret?: boolean;
 }
 
 /** What is sent. */
@@ -66,7 +68,8 @@ export type AnswerOnce = (request: KeyedRequest) => Promise<Answer>;
 
 /**
  * Answers requests with a key so that whatever they do is done once, whichever process they reach: the first is carried
- * out, and what it made is in one database transaction with its key; all others get its answer, or 409.
+ * out, and what it made is in one database transaction with its key; all others get its answer, or 409. Where the answer
+ * holds a secret they get 409 always.
  * @param decisionWaitMs the longest that a handler waits
  */
 export function createAnswerOnce({ pool, decisionWaitMs }: { pool: Pool; decisionWaitMs: number }): AnswerOnce {
@@ -101,8 +104,12 @@ async function begin(pool: Pool, { request, leaseMs }: { request: KeyedRequest; 
     return kept;
   }
   const inside = claim.answered();
-  if (inside) return { ...inside, isReplay: false };
   const made = claim.made();
+  if (request.isAnswerSecret) {
+    if (!made || inside) throw new Error(`${request.path} has to claim its key, and to keep no answer.`);
+    return { ...answer, isReplay: false };
+  }
+  if (inside) return { ...inside, isReplay: false };
   if (made) return (await store(pool, { claim: made, answer, request })) ?? { ...answer, isReplay: false };
   const key = { ...scopeOf(request), bodyHash: request.bodyHash, resourceId: null, leaseMs, lifetimeMs, answer };
   if (!(await claimKey(pool, key))) throw new KeyInUse();
@@ -133,6 +140,7 @@ async function answerSeen(
   { request, seen }: { request: KeyedRequest; seen: IdempotencyKeyRow },
 ): Promise<Answer> {
   const { status, answer, resource_id: resourceId } = seen;
+  if (request.isAnswerSecret) throw answerWasSecret(request.key);
   if (!seen.body_hash.equals(request.bodyHash)) throw conflict(request);
   if (status !== null && answer !== null) return { status, answer, isReplay: true };
   if (seen.is_leased) throw inProgress(request);
@@ -194,6 +202,17 @@ function conflict({ key }: KeyedRequest): PurserError {
   return new PurserError(
     'idempotency_key_conflict',
     `Idempotency-Key ${JSON.stringify(key)} was used here for another request: the body differs, or who decides. Send the same body, or another key.`,
+  );
+}
+
+/**
+ * What a repeat is told where the answer held a secret. The first request may be at work, or may have died: its answer
+ * is nowhere.
+ */
+export function answerWasSecret(key: string): PurserError {
+  return new PurserError(
+    'idempotency_key_conflict',
+    `Idempotency-Key ${JSON.stringify(key)} was used here before. That answer holds a secret, which is shown once and kept nowhere. Send another key for another one.`,
   );
 }
 

@@ -162,16 +162,27 @@ const key = z
   .max(maxKeyLength)
   .regex(/^[\x20-\x7e]+$/)
   .optional();
+const alias = { description: 'The same as Idempotency-Key. Both with different values: 400.' };
 const keyParameters = z.object({
   'Idempotency-Key': key.meta({
     description:
       'Makes a repeat harmless: the same key with the same body on the same path gets the first answer again, and does nothing. With another body: 409. Refusals before anything was stored, and 5xx, are not kept. Kept for 24 h; for payments as long as the payment. 1 to 255 printable ASCII characters; a UUID is a good key.',
     example: '6f1c0c9e-3d0b-4f7e-9a51-2b8c6a7d4e10',
   }),
-  'X-Idempotency-Key': key.meta({ description: 'The same as Idempotency-Key. Both with different values: 400.' }),
+  'X-Idempotency-Key': key.meta(alias),
 });
-/** What every POST may answer by its key. */
+/** Of a POST whose answer holds a secret. */
+const secretKeyParameters = z.object({
+  'Idempotency-Key': key.meta({
+    description:
+      'Makes a repeat harmless: the same key again is refused with 409, for the answer holds a secret, which is given once and kept nowhere. Kept for 24 h. 1 to 255 printable ASCII characters; a UUID is a good key.',
+    example: '0d6b6c1e-58c7-4b0c-8a4e-6a1d0f9f3c52',
+  }),
+  'X-Idempotency-Key': key.meta(alias),
+});
+/** What a POST may answer by its key. */
 const keyErrors = ['idempotency_key_conflict', 'idempotency_key_in_progress'] as const satisfies readonly ErrorCode[];
+const secretKeyErrors = ['idempotency_key_conflict'] as const satisfies readonly ErrorCode[];
 
 /** The reference of everything that is mounted, made from the very schemas that validate. */
 export function createOpenApiDocument({ endpoints, version }: { endpoints: readonly Endpoint[]; version: string }) {
@@ -248,6 +259,9 @@ function operation(endpoint: Endpoint): ZodOpenApiOperationObject {
   const description = `${endpoint.description} ${whoMay(endpoint)}`;
   const isBodyRequired = !endpoint.bodyOptional;
   const isPost = endpoint.method === 'post';
+  const isReplayed = isPost && !endpoint.isAnswerSecret;
+  const header = endpoint.isAnswerSecret ? secretKeyParameters : keyParameters;
+  const ofKey = isReplayed ? keyErrors : isPost ? secretKeyErrors : [];
   const names = pathParameters(endpoint.path).map((name) => [name, z.string().meta({ description: 'Identifier.' })]);
   const path = names.length > 0 ? { path: z.object(Object.fromEntries(names)) } : {};
   return {
@@ -256,20 +270,23 @@ function operation(endpoint: Endpoint): ZodOpenApiOperationObject {
     summary,
     description,
     ...securityOf(endpoint),
-    requestParams: { ...path, query: query as z.ZodObject, ...(isPost && { header: keyParameters }) },
+    requestParams: { ...path, query: query as z.ZodObject, ...(isPost && { header }) },
     ...(body && { requestBody: { required: isBodyRequired, content: { 'application/json': { schema: body } } } }),
     responses: {
       200: {
         description: 'Done.',
-        headers: z.object({ 'X-Request-Id': requestId, ...(isPost && { 'Idempotent-Replayed': replayed.optional() }) }),
+        headers: z.object({
+          'X-Request-Id': requestId,
+          ...(isReplayed && { 'Idempotent-Replayed': replayed.optional() }),
+        }),
         content: { [endpoint.inLines ? linesType : 'application/json']: { schema: answer } },
       },
-      ...errorResponses([...endpoint.errors, ...(isPost ? keyErrors : []), ...commonErrors], { isPost }),
+      ...errorResponses([...endpoint.errors, ...ofKey, ...commonErrors], { isReplayed }),
     },
   };
 }
 
-function errorResponses(codes: readonly ErrorCode[], { isPost }: { isPost: boolean }): ZodOpenApiResponsesObject {
+function errorResponses(codes: readonly ErrorCode[], { isReplayed }: { isReplayed: boolean }): ZodOpenApiResponsesObject {
   const byStatus = Map.groupBy(codes, (code) => errorCodes[code].status);
   return Object.fromEntries(
     [...byStatus].map(([status, group]) => [
@@ -281,7 +298,7 @@ function errorResponses(codes: readonly ErrorCode[], { isPost }: { isPost: boole
           ...((status === 429 || status === 503) && { 'Retry-After': retryAfter }),
           ...(group.includes('idempotency_key_in_progress') && { 'Retry-After': retryAfter.optional() }),
           // A denial is kept, and given again.
-          ...(isPost && status === 400 && { 'Idempotent-Replayed': replayed.optional() }),
+          ...(isReplayed && status === 400 && { 'Idempotent-Replayed': replayed.optional() }),
           ...(status === 401 && { 'WWW-Authenticate': authenticateHeader }),
           ...(status === 405 && { Allow: allow }),
         }),
