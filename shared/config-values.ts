@@ -1,8 +1,8 @@
-import ipaddr from 'ipaddr.js';
 import { getAddress } from 'viem';
 import { z } from 'zod';
 import type { ExtraToken } from './chain/registry.ts';
 import { atomDecimals } from './domain/money.ts';
+import { readNetwork } from './domain/networks.ts';
 import { readFeeTiers } from './domain/x402-fee.ts';
 
 // What single variables of the environment may hold.
@@ -16,13 +16,17 @@ export const list = z.string().transform((text) =>
     .filter((part) => part !== ''),
 );
 
-/** An address or a network (CIDR), as text. */
-export const network = z
-  .string()
-  .refine(
-    (text) => ipaddr.isValid(text) || ipaddr.isValidCIDR(text),
-    'is no address and no network such as 10.0.0.0/8',
-  );
+/** Networks (CIDR) or addresses of proxies, as text. */
+export const network = z.string().transform((text, context) => {
+  const read = readNetwork(text);
+  const wrong =
+    'wrong' in read
+      ? read.wrong
+      : read.network.endsWith('/0') && 'is everybody: whoever connects could say where they come from';
+  if (!wrong && 'network' in read) return read.network;
+  context.addIssue({ code: 'custom', message: `"${text}" ${wrong}` });
+  return z.NEVER;
+});
 
 /** An origin as browsers send it: scheme, host and port, and nothing behind them. */
 export const origin = z
