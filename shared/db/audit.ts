@@ -6,6 +6,8 @@ export type AuditAction =
   | 'account.created'
   | 'account.updated'
   | 'api_key.created'
+  | 'member.joined'
+  | 'user.signed_in'
   | 'agent.created'
   | 'agent.status_changed'
   | 'policy.created'
@@ -38,6 +40,9 @@ export type AuditAction =
   | 'webhook.tested'
   | 'webhook.disabled'
   | 'webhook_delivery.redelivered'
+  | 'session.refreshed'
+  | 'session.revoked'
+  | 'user.signed_out'
   | 'credential.denied'
   | 'permission.denied';
 

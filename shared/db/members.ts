@@ -42,3 +42,35 @@ export async function acceptInvitations(
   );
   return rows;
 }
+
+/** An account that somebody belongs to. */
+export interface MembershipRow extends MemberRow {
+  readonly joined_at: Date;
+  /** Null where they never signed in for it. */
+  readonly last_sign_in_at: Date | null;
+}
+
+/** All accounts that a person belongs to. */
+export async function listMemberships(db: Queryable, { userId }: { userId: string }): Promise<MembershipRow[]> {
+  const { rows } = await db.query<MembershipRow>(
+    `select m.*, (select max(s.created_at) from auth_sessions s
+                  where s.user_id = m.user_id and s.account_id = m.account_id) as last_sign_in_at
+     from members m where m.user_id = $1`,
+    [userId],
+  );
+  return rows;
+}
+
+/**
+ * Lets one transaction after the other look whether anybody belongs to the installation, so that of two who are the
+ * first at once one is.
+ */
+export async function lockFirstMember(db: Queryable): Promise<void> {
+  await db.query(`select pg_advisory_xact_lock(hashtext('first member'))`);
+}
+
+/** Whether anybody belongs to any account, or is invited to one. */
+export async function hasMembers(db: Queryable): Promise<boolean> {
+  const { rows } = await db.query<{ found: boolean }>('select exists (select from members) as found');
+  return rows[0]!.found;
+}
