@@ -19,6 +19,7 @@ import { createAgentEndpoints } from './routes/agents.ts';
 import { createApprovalPageRouter } from './routes/approval-page.ts';
 import { createApprovalEndpoints } from './routes/approvals.ts';
 import { createAuditLogEndpoints } from './routes/audit-logs.ts';
+import { createAuthTokenEndpoints } from './routes/auth-tokens.ts';
 import { createDeliveryEndpoints } from './routes/deliveries.ts';
 import { createDocsRouter } from './routes/docs.ts';
 import { createEventEndpoints } from './routes/events.ts';
@@ -68,6 +69,7 @@ export function createApp(deps: AppDependencies): Express {
     ...createAuditLogEndpoints(deps),
     ...createWebhookEndpoints(deps),
     ...createDeliveryEndpoints(deps),
+    ...createAuthTokenEndpoints(deps),
     ...createEventEndpoints({ pool, livemode: deps.environment === 'production' }),
   ];
   const app = express();

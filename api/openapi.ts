@@ -210,6 +210,7 @@ export function createOpenApiDocument({ endpoints, version }: { endpoints: reado
       { name: 'Policy templates', description: 'Sets of policies to copy to agents.' },
       { name: 'Audit log', description: 'Who did what: a chain of entries, of which none can be changed unseen.' },
       { name: 'Webhooks', description: 'Receivers of events, and what they were sent.' },
+      { name: 'Sign-in', description: 'People, and the tokens by which they prove who they are.' },
       { name: 'Events', description: 'Everything that has happened.' },
     ],
     paths,
@@ -286,7 +287,10 @@ function operation(endpoint: Endpoint): ZodOpenApiOperationObject {
   };
 }
 
-function errorResponses(codes: readonly ErrorCode[], { isReplayed }: { isReplayed: boolean }): ZodOpenApiResponsesObject {
+function errorResponses(
+  codes: readonly ErrorCode[],
+  { isReplayed }: { isReplayed: boolean },
+): ZodOpenApiResponsesObject {
   const byStatus = Map.groupBy(codes, (code) => errorCodes[code].status);
   return Object.fromEntries(
     [...byStatus].map(([status, group]) => [

@@ -1,4 +1,4 @@
-import { findSessionHolder } from '../../shared/db/auth-sessions.ts';
+import { findSessionHolder, type SessionHolder } from '../../shared/db/auth-sessions.ts';
 import type { Queryable } from '../../shared/db/pool.ts';
 import { insertRefreshToken } from '../../shared/db/refresh-tokens.ts';
 import type { TokenAnswer } from '../schemas/auth.ts';
@@ -11,36 +11,37 @@ export type IssueTokens = (db: Queryable, holder: TokenHolder) => Promise<TokenA
 
 export function createIssueTokens({ tokens }: { tokens: AccessTokens }): IssueTokens {
   return async function issueTokens(db, holder) {
+    const { accountId, userId, sessionId } = holder;
+    const person = await findSessionHolder(db, { id: sessionId, accountId, userId });
+    if (!person) throw invalidToken('You are signed out. Sign in again.', { reason: 'signed_out' });
     const refreshToken = newRefreshToken();
-    const hash = hashRefreshToken(refreshToken);
-    await insertRefreshToken(db, { hash, sessionId: holder.sessionId, lifetimeSeconds: refreshTokenSeconds });
-    return answerTokens(db, { tokens, holder, refreshToken, secondsLeft: refreshTokenSeconds });
+    const secondsLeft = refreshTokenSeconds;
+    await insertRefreshToken(db, { hash: hashRefreshToken(refreshToken), sessionId, lifetimeSeconds: secondsLeft });
+    return answerTokens({ tokens, holder, person, refreshToken, secondsLeft });
   };
 }
 
-/**
- * A new access token, and the refresh token that goes with it.
- * @param secondsLeft of the refresh token's life
- * @throws PurserError 401 where the session is over
- */
-export async function answerTokens(
-  db: Queryable,
-  {
-    tokens,
-    holder,
-    refreshToken,
-    secondsLeft,
-  }: { tokens: AccessTokens; holder: TokenHolder; refreshToken: string; secondsLeft: number },
-): Promise<TokenAnswer> {
-  const { accountId, userId, sessionId } = holder;
-  const found = await findSessionHolder(db, { id: sessionId, accountId, userId });
-  if (!found) throw invalidToken('You are signed out. Sign in again.', { reason: 'signed_out' });
+/** A new access token, and the refresh token that goes with it. */
+export async function answerTokens({
+  tokens,
+  holder,
+  person: { email, user_name: name },
+  refreshToken,
+  secondsLeft,
+}: {
+  tokens: AccessTokens;
+  holder: TokenHolder;
+  person: Pick<SessionHolder, 'email' | 'user_name'>;
+  refreshToken: string;
+  /** Of the refresh token's life. */
+  secondsLeft: number;
+}): Promise<TokenAnswer> {
   return {
     access_token: await tokens.sign(holder),
     token_type: 'Bearer',
     expires_in: accessTokenSeconds,
     refresh_token: refreshToken,
     refresh_expires_in: Math.max(secondsLeft, 0),
-    user: { id: userId, email: found.email, name: found.user_name },
+    user: { id: holder.userId, email, name },
   };
 }
