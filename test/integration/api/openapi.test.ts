@@ -56,6 +56,8 @@ describe('the OpenAPI document', () => {
       '/api/v1/audit-logs/export',
       '/api/v1/audit-logs/head',
       '/api/v1/audit-logs/verify',
+      '/api/v1/auth/logout',
+      '/api/v1/auth/refresh',
       '/api/v1/events',
       '/api/v1/events/{id}',
       '/api/v1/policies',
