@@ -16,6 +16,7 @@ import { createRequestId } from './middleware/request-id.ts';
 import { createOpenApiDocument } from './openapi.ts';
 import type { Fund } from './operations/fund-wallet.ts';
 import { createAgentEndpoints } from './routes/agents.ts';
+import { createApiKeyEndpoints } from './routes/api-keys.ts';
 import { createApprovalPageRouter } from './routes/approval-page.ts';
 import { createApprovalEndpoints } from './routes/approvals.ts';
 import { createAuditLogEndpoints } from './routes/audit-logs.ts';
@@ -70,6 +71,7 @@ export function createApp(deps: AppDependencies): Express {
     ...createWebhookEndpoints(deps),
     ...createDeliveryEndpoints(deps),
     ...createAuthTokenEndpoints(deps),
+    ...createApiKeyEndpoints(deps),
     ...createEventEndpoints({ pool, livemode: deps.environment === 'production' }),
   ];
   const app = express();

@@ -212,6 +212,8 @@ export function createOpenApiDocument({ endpoints, version }: { endpoints: reado
       { name: 'Webhooks', description: 'Receivers of events, and what they were sent.' },
       { name: 'Sign-in', description: 'People, and the tokens by which they prove who they are.' },
       { name: 'Events', description: 'Everything that has happened.' },
+      { name: 'API keys', description: 'Credentials of programs; people make and delete them.' },
+      { name: 'Account', description: 'Plan, settings and people of the account.' },
     ],
     paths,
     components: {

@@ -5,7 +5,12 @@ import type { Queryable } from './pool.ts';
 export type AuditAction =
   | 'account.created'
   | 'account.updated'
+  | 'account.plan_changed'
   | 'api_key.created'
+  | 'api_key.deleted'
+  | 'member.invited'
+  | 'member.updated'
+  | 'member.removed'
   | 'member.joined'
   | 'user.signed_in'
   | 'agent.created'
