@@ -18,8 +18,9 @@ create table request_windows (
 ) with (fillfactor = 40);
 
 -- When each of the last requests has passed. Rows are used again and never move: room is left on each page for that.
+-- No reference: to check it would cost more than all the rest of a request.
 create table request_slots (
-  window_id bigint not null references request_windows on delete cascade,
+  window_id bigint not null,
   slot      integer not null,
   at        timestamptz not null,
   primary key (window_id, slot)
@@ -27,7 +28,7 @@ create table request_slots (
 
 -- Requests under way. Whoever dies leaves leases that expire; after a crash of the database none is left.
 create unlogged table request_leases (
-  window_id  bigint not null references request_windows on delete cascade,
+  window_id  bigint not null,
   slot       integer not null,
   -- Names the request that has it.
   holder     uuid not null,
