@@ -55,8 +55,8 @@ export interface OwnStack {
   readonly logDir: string;
   /** Inbox of everybody; `GET /api/mails` lists what it holds. */
   readonly mailUrl: string;
-  /** An access token of the person with this e-mail address, an owner of the stack's account. */
-  token(email: string): Promise<string>;
+  /** An access token of the person with this e-mail address, an owner of the account; by default the stack's. */
+  token(email: string, o?: { accountId?: string }): Promise<string>;
   pid(name: PartName): number;
   /** Number of times that the part had to be started again. */
   restarts(name: PartName): number;
@@ -182,7 +182,7 @@ export async function startOwnStack({
     },
     logDir: file('logs'),
     mailUrl: mailbox.url,
-    token: async (email) => (await people.signIn({ accountId, email })).token,
+    token: async (email, o) => (await people.signIn({ accountId, email, ...o })).token,
     pid: (name) => parts.current(name).pid,
     restarts: parts.restarts,
     deaths: parts.deaths,
