@@ -12,6 +12,8 @@ import { accessLog } from './middleware/access-log.ts';
 import { answerError } from './middleware/answer-error.ts';
 import { type AuthenticateDependencies, createAuthenticate } from './middleware/authenticate.ts';
 import { createIpAllowlist } from './middleware/ip-allowlist.ts';
+import { createLimitRefusals } from './middleware/limit-refusals.ts';
+import { createLimitRequests } from './middleware/limit-requests.ts';
 import { createRequestId } from './middleware/request-id.ts';
 import { createOpenApiDocument } from './openapi.ts';
 import type { Fund } from './operations/fund-wallet.ts';
@@ -52,6 +54,8 @@ export interface AppDependencies extends AuthenticateDependencies {
   readonly sealSecret: SealSecret;
   /** Networks of the proxies whose word for the client's address is taken (X-Forwarded-For); none: nobody's. */
   readonly trustedProxies: readonly string[];
+  /** Credentials that are refused for one address before it is told to wait. */
+  readonly failedAuthPerMinute: number;
   /** Gives new wallets on local chains their first coins; sandbox only. */
   readonly fund?: Fund | undefined;
 }
@@ -94,12 +98,17 @@ export function createApp(deps: AppDependencies): Express {
     endpoints.filter(({ access }) => (access.by === 'anybody') === isOpen),
   ) as [Endpoint[], Endpoint[]];
   app.use('/api/v1', createResourceRouter({ endpoints: open, answerOnce, noteDenial }));
-  app.use('/api/v1', createAuthenticate({ ...deps, noteDenial }), createIpAllowlist({ noteDenial }));
+  app.use(
+    '/api/v1',
+    createAuthenticate({ ...deps, noteDenial }),
+    createIpAllowlist({ noteDenial }),
+    createLimitRequests(deps),
+  );
   app.use('/api/v1', createResourceRouter({ endpoints: guarded, answerOnce, noteDenial }));
   app.use((request) => {
     throw new PurserError('resource_not_found', `There is nothing at ${request.path}. The reference is at /docs.`);
   });
-  app.use(answerError);
+  app.use(createLimitRefusals(deps), answerError);
   return app;
 }
 

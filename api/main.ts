@@ -39,6 +39,7 @@ async function main(config: ApiConfig): Promise<void> {
     feeTiers: config.feeTiers,
     allowLoopback: config.targets.allowLoopback,
     trustedProxies: config.trustedProxies,
+    failedAuthPerMinute: config.failedAuthPerMinute,
     sealSecret: createSecretSealer({ publicJwk: readWebhookPublicKey(config.webhookPublicKeyFile) }),
     fund: config.faucetUrl === undefined ? undefined : createFundWallet({ faucetUrl: config.faucetUrl }),
   });

@@ -84,6 +84,7 @@ export async function startTestApi({
   feeTiers = [{ fromAmount: '0', rate: '0' }],
   allowLoopback = true,
   trustedProxies = [],
+  failedAuthPerMinute = 10_000,
   guard = createHttpGuard({ allowLoopback }),
   log = createLogger({ process: 'test', level: 'silent' }),
 }: {
@@ -98,6 +99,8 @@ export async function startTestApi({
   allowLoopback?: boolean;
   /** Networks whose X-Forwarded-For is believed. */
   trustedProxies?: readonly string[];
+  /** Beyond what any test sends that is not about this. */
+  failedAuthPerMinute?: number;
   /** By which x402 targets are asked. */
   guard?: HttpGuard;
   log?: Logger;
@@ -131,6 +134,7 @@ export async function startTestApi({
     feeTiers,
     allowLoopback,
     trustedProxies,
+    failedAuthPerMinute,
     sealSecret: createSecretSealer({ publicJwk: (await testWebhookKeys()).publicJwk }),
   });
   const server = await startServer({ app, host: '127.0.0.1', port: 0, log });
