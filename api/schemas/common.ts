@@ -27,6 +27,20 @@ export function text({ description, example, ...rule }: TextRule & { description
     });
 }
 
+/** Longest address that mail can be sent to (RFC 5321, 4.5.3.1.3). */
+const maxEmailLength = 254;
+
+/** An e-mail address, brought into lower case. */
+export function emailAddress(description: string) {
+  return z
+    .string()
+    .overwrite((value) => value.toLowerCase())
+    .refine((value) => value.length <= maxEmailLength && z.regexes.email.test(value), {
+      error: 'must be an e-mail address such as "ops@example.com".',
+    })
+    .meta({ description, example: 'ops@example.com', format: 'email', maxLength: maxEmailLength });
+}
+
 /** A member that may be left out; `null` says the same. */
 export function optional<S extends z.ZodType>(schema: S) {
   return schema.nullish().transform((value) => value ?? undefined);

@@ -54,3 +54,16 @@ export async function revokeAuthSession(
   );
   return rowCount === 1;
 }
+
+/** Ends every open session of an account, or one person's for it. @returns which those were */
+export async function revokeAuthSessions(
+  db: Queryable,
+  { accountId, userId, reason }: { accountId: string; userId?: string; reason: RevocationReason },
+): Promise<{ readonly id: string; readonly user_id: string }[]> {
+  const { rows } = await db.query<{ id: string; user_id: string }>(
+    `update auth_sessions set revoked_at = now(), revoked_reason = $3
+     where account_id = $1 and ($2::text is null or user_id = $2) and revoked_at is null returning id, user_id`,
+    [accountId, userId ?? null, reason],
+  );
+  return rows;
+}

@@ -27,7 +27,10 @@ export interface ExchangeCodeRow {
 }
 
 /** The code, locked until the database transaction ends: of those who exchange it at once, one is the first. */
-export async function lockExchangeCode(db: Queryable, { hash }: { hash: Buffer }): Promise<ExchangeCodeRow | undefined> {
+export async function lockExchangeCode(
+  db: Queryable,
+  { hash }: { hash: Buffer },
+): Promise<ExchangeCodeRow | undefined> {
   const { rows } = await db.query<ExchangeCodeRow>(
     `select account_id, user_id, session_id, expires_at <= clock_timestamp() as is_expired
      from exchange_codes where hash = $1 for update`,
@@ -46,4 +49,15 @@ export async function useExchangeCode(
     [hash, sessionId],
   );
   if (rowCount !== 1) throw new Error('An exchange code is used once.');
+}
+
+/** Has codes of an account that nobody has exchanged yet be good for nothing, or one person's. */
+export async function deleteOpenExchangeCodes(
+  db: Queryable,
+  { accountId, userId }: { accountId: string; userId?: string },
+): Promise<void> {
+  await db.query(
+    'delete from exchange_codes where account_id = $1 and ($2::text is null or user_id = $2) and session_id is null',
+    [accountId, userId ?? null],
+  );
 }

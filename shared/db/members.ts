@@ -74,3 +74,77 @@ export async function hasMembers(db: Queryable): Promise<boolean> {
   const { rows } = await db.query<{ found: boolean }>('select exists (select from members) as found');
   return rows[0]!.found;
 }
+
+/** The member, whichever account's it is: for operators. */
+export async function getMember(db: Queryable, { id }: { id: string }): Promise<MemberRow | undefined> {
+  const { rows } = await db.query<MemberRow>('select * from members where id = $1', [id]);
+  return rows[0];
+}
+
+/** The member, if it is this account's. */
+export async function findMember(
+  db: Queryable,
+  { id, accountId }: { id: string; accountId: string },
+): Promise<MemberRow | undefined> {
+  const { rows } = await db.query<MemberRow>('select * from members where id = $1 and account_id = $2', [
+    id,
+    accountId,
+  ]);
+  return rows[0];
+}
+
+/** What a person is to an account; undefined where they do not belong to it. */
+export async function findRole(
+  db: Queryable,
+  { accountId, userId }: { accountId: string; userId: string },
+): Promise<Role | undefined> {
+  const { rows } = await db.query<{ role: Role }>('select role from members where account_id = $1 and user_id = $2', [
+    accountId,
+    userId,
+  ]);
+  return rows[0]?.role;
+}
+
+/** One page, newest first; rows of one instant are ordered by id, so that pages never overlap. */
+export async function listMembers(
+  db: Queryable,
+  { accountId, limit, offset }: { accountId: string; limit: number; offset: number },
+): Promise<MemberRow[]> {
+  const { rows } = await db.query<MemberRow>(
+    'select * from members where account_id = $1 order by created_at desc, id desc limit $2 offset $3',
+    [accountId, limit, offset],
+  );
+  return rows;
+}
+
+export async function countMembers(db: Queryable, { accountId }: { accountId: string }): Promise<number> {
+  const { rows } = await db.query<{ count: number }>(
+    'select count(*)::int as count from members where account_id = $1',
+    [accountId],
+  );
+  return rows[0]!.count;
+}
+
+/** Owners who have joined: those who can do what only an owner may. */
+export async function countJoinedOwners(db: Queryable, { accountId }: { accountId: string }): Promise<number> {
+  const { rows } = await db.query<{ count: number }>(
+    `select count(*)::int as count from members where account_id = $1 and role = 'owner' and user_id is not null`,
+    [accountId],
+  );
+  return rows[0]!.count;
+}
+
+/** @returns the member as it is now, unless it was removed meanwhile */
+export async function setMemberRole(
+  db: Queryable,
+  { id, role }: { id: string; role: Role },
+): Promise<MemberRow | undefined> {
+  const { rows } = await db.query<MemberRow>('update members set role = $2 where id = $1 returning *', [id, role]);
+  return rows[0];
+}
+
+/** @returns what it was, unless it was removed before */
+export async function deleteMember(db: Queryable, { id }: { id: string }): Promise<MemberRow | undefined> {
+  const { rows } = await db.query<MemberRow>('delete from members where id = $1 returning *', [id]);
+  return rows[0];
+}
