@@ -2,7 +2,6 @@ import { frame } from './frame.ts';
 import { type Fragment, html } from './html.ts';
 import { question } from './icons.ts';
 
-/** A page that can show no question. */
 interface Message {
   readonly heading: string;
   readonly lead: readonly Fragment[];
@@ -44,7 +43,8 @@ export const uncertainPage = (link: string): string =>
     ],
   });
 
-function message({ heading, lead }: Message): string {
+/** A page that says something and asks nothing. */
+export function message({ heading, lead }: Message): string {
   const main = html`<div class="card">
 <div class="mark over">${question}</div>
 <h1>${heading}</h1>
