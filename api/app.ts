@@ -3,6 +3,7 @@ import helmet from 'helmet';
 import type { Registry } from '../shared/chain/registry.ts';
 import type { FeeTier } from '../shared/domain/x402-fee.ts';
 import { PurserError } from '../shared/errors.ts';
+import type { Installation } from '../shared/installation.ts';
 import type { Logger } from '../shared/log.ts';
 import type { SealSecret } from '../shared/webhook-secrets.ts';
 import { createDenialLog } from './denial-log.ts';
@@ -11,10 +12,12 @@ import { createAnswerOnce } from './idempotency.ts';
 import { accessLog } from './middleware/access-log.ts';
 import { answerError } from './middleware/answer-error.ts';
 import { type AuthenticateDependencies, createAuthenticate } from './middleware/authenticate.ts';
+import { createCors } from './middleware/cors.ts';
 import { createIpAllowlist } from './middleware/ip-allowlist.ts';
 import { createLimitRefusals } from './middleware/limit-refusals.ts';
 import { createLimitRequests } from './middleware/limit-requests.ts';
 import { createRequestId } from './middleware/request-id.ts';
+import { createRequireDatabase } from './middleware/require-database.ts';
 import { createOpenApiDocument } from './openapi.ts';
 import type { Fund } from './operations/fund-wallet.ts';
 import { createAgentEndpoints } from './routes/agents.ts';
@@ -26,9 +29,11 @@ import { createAuthTokenEndpoints } from './routes/auth-tokens.ts';
 import { createDeliveryEndpoints } from './routes/deliveries.ts';
 import { createDocsRouter } from './routes/docs.ts';
 import { createEventEndpoints } from './routes/events.ts';
+import { createExchangeEndpoint } from './routes/exchange.ts';
 import { createHealthRouter } from './routes/health.ts';
 import { createPolicyEndpoints } from './routes/policies.ts';
 import { createResourceRouter } from './routes/resources.ts';
+import { createSignInRouter, type SignInSettings } from './routes/sign-in.ts';
 import { createTemplateEndpoints } from './routes/templates.ts';
 import { createTransactionEndpoints } from './routes/transactions.ts';
 import { createWebhookEndpoints } from './routes/webhooks.ts';
@@ -41,6 +46,8 @@ import type { Probe } from './x402/probe.ts';
 const interfaceVersion = '1.0.0';
 
 export interface AppDependencies extends AuthenticateDependencies {
+  /** Whether the process may work with its database and its Temporal. */
+  readonly installation: Installation;
   readonly temporal: TemporalGateway;
   readonly registry: Registry;
   readonly log: Logger;
@@ -54,8 +61,12 @@ export interface AppDependencies extends AuthenticateDependencies {
   readonly sealSecret: SealSecret;
   /** Networks of the proxies whose word for the client's address is taken (X-Forwarded-For); none: nobody's. */
   readonly trustedProxies: readonly string[];
+  /** Origins whose pages may use the api; none: nobody's. */
+  readonly corsOrigins: readonly string[];
   /** Credentials that are refused for one address before it is told to wait. */
   readonly failedAuthPerMinute: number;
+  /** How people sign in; undefined where no identity provider is configured. */
+  readonly signIn: SignInSettings | undefined;
   /** Gives new wallets on local chains their first coins; sandbox only. */
   readonly fund?: Fund | undefined;
 }
@@ -74,6 +85,7 @@ export function createApp(deps: AppDependencies): Express {
     ...createAuditLogEndpoints(deps),
     ...createWebhookEndpoints(deps),
     ...createDeliveryEndpoints(deps),
+    createExchangeEndpoint(deps),
     ...createAuthTokenEndpoints(deps),
     ...createApiKeyEndpoints(deps),
     ...createEventEndpoints({ pool, livemode: deps.environment === 'production' }),
@@ -85,9 +97,12 @@ export function createApp(deps: AppDependencies): Express {
   app.set('case sensitive routing', true);
   app.set('trust proxy', [...deps.trustedProxies]);
   app.use(createRequestId({ log }), accessLog, securityHeaders());
-  app.use(createHealthRouter({ pool, temporal }));
+  app.use(createHealthRouter(deps));
   app.use(createDocsRouter({ document: createOpenApiDocument({ endpoints, version: interfaceVersion }) }));
+  app.use(['/api/v1', '/.well-known'], createCors({ origins: deps.corsOrigins }));
+  app.use(['/api/v1', '/auth', '/approve'], createRequireDatabase(deps));
   app.use(createApprovalPageRouter({ pool, tellAnswer: temporal.tellAnswer, registry: deps.registry }));
+  app.use(createSignInRouter(deps));
   app.use('/api', (_request, response, next) => {
     response.setHeader('Cache-Control', 'no-store');
     next();

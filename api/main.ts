@@ -3,13 +3,15 @@ import { createRegistry } from '../shared/chain/registry.ts';
 import { type ApiConfig, apiConfig, ConfigError } from '../shared/config.ts';
 import { createPool } from '../shared/db/pool.ts';
 import { createHttpGuard } from '../shared/http-guard.ts';
-import { createLogger } from '../shared/log.ts';
+import { createLogger, type Logger } from '../shared/log.ts';
 import { readTargetCa } from '../shared/read-target-ca.ts';
 import { createStopSignal } from '../shared/stop-signal.ts';
 import { readWebhookPublicKey } from '../shared/webhook-keys.ts';
 import { createSecretSealer } from '../shared/webhook-secrets.ts';
 import { createApp } from './app.ts';
+import { createProviderClient } from './oidc/provider-client.ts';
 import { createFundWallet } from './operations/fund-wallet.ts';
+import { redirectUriOf, type SignInSettings } from './routes/sign-in.ts';
 import { startServer } from './server.ts';
 import { createTemporalGateway } from './temporal-gateway.ts';
 import { createAccessTokens } from './tokens/access-tokens.ts';
@@ -28,8 +30,19 @@ async function main(config: ApiConfig): Promise<void> {
     decisionWaitMs: config.decisionWaitMs,
     log,
   });
+  const installation = createInstallation({
+    environment: config.environment,
+    secrets: [
+      { name: 'PURSER_TOKEN_KEYS_FILE', path: config.tokenKeysFile },
+      { name: 'PURSER_WEBHOOK_PUBLIC_KEY_FILE', path: config.webhookPublicKeyFile },
+    ],
+    pool,
+    persistenceStore: createPersistenceStore(connection),
+  });
   const app = createApp({
+    installation,
     tokens: openTokens(config),
+    signIn: openSignIn(config, { log }),
     environment: config.environment,
     pool,
     temporal,
@@ -39,6 +52,7 @@ async function main(config: ApiConfig): Promise<void> {
     feeTiers: config.feeTiers,
     allowLoopback: config.targets.allowLoopback,
     trustedProxies: config.trustedProxies,
+    corsOrigins: config.corsOrigins,
     failedAuthPerMinute: config.failedAuthPerMinute,
     sealSecret: createSecretSealer({ publicJwk: readWebhookPublicKey(config.webhookPublicKeyFile) }),
     fund: config.faucetUrl === undefined ? undefined : createFundWallet({ faucetUrl: config.faucetUrl }),
@@ -54,12 +68,22 @@ async function main(config: ApiConfig): Promise<void> {
   };
   stopping.addEventListener('abort', stop, { once: true });
   if (stopping.aborted) await stop();
+  await requireInstallation({ installation, log, signal: stopping });
 }
 
 function openTokens({ tokenKeysFile, publicUrl }: ApiConfig) {
   if (tokenKeysFile === undefined || publicUrl === undefined) return undefined;
   const keys = readTokenKeys(tokenKeysFile);
   return createAccessTokens({ keys: () => keys, issuer: publicUrl });
+}
+
+function openSignIn(
+  { oidc, publicUrl, consoleUrl, signUp }: ApiConfig,
+  { log }: { log: Logger },
+): SignInSettings | undefined {
+  if (oidc === undefined || publicUrl === undefined) return undefined;
+  const provider = createProviderClient(oidc, { redirectUri: redirectUriOf({ publicUrl }), log });
+  return { provider, publicUrl, consoleUrl, signUp };
 }
 
 function createGuard({ allowLoopback, caFile }: ApiConfig['targets']) {

@@ -4,6 +4,7 @@ import { Client, Connection } from '@temporalio/client';
 import { type Address, bytesToHex } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { createApp } from '../../../api/app.ts';
+import type { SignInSettings } from '../../../api/routes/sign-in.ts';
 import { startServer } from '../../../api/server.ts';
 import { createTemporalGateway } from '../../../api/temporal-gateway.ts';
 import { type AccessTokens, createAccessTokens } from '../../../api/tokens/access-tokens.ts';
@@ -19,7 +20,9 @@ import type { Plan } from '../../../shared/domain/plans.ts';
 import type { FeeTier } from '../../../shared/domain/x402-fee.ts';
 import { createHttpGuard, type HttpGuard } from '../../../shared/http-guard.ts';
 import { newId } from '../../../shared/ids.ts';
+import { createInstallation } from '../../../shared/installation.ts';
 import { createLogger, type Logger } from '../../../shared/log.ts';
+import { createPersistenceStore } from '../../../shared/persistence-store.ts';
 import { createSecretSealer } from '../../../shared/webhook-secrets.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { signInWith } from '../../support/sign-in.ts';
@@ -84,7 +87,10 @@ export async function startTestApi({
   feeTiers = [{ fromAmount: '0', rate: '0' }],
   allowLoopback = true,
   trustedProxies = [],
+  corsOrigins = [],
   failedAuthPerMinute = 10_000,
+  port = 0,
+  signIn,
   guard = createHttpGuard({ allowLoopback }),
   log = createLogger({ process: 'test', level: 'silent' }),
 }: {
@@ -99,8 +105,14 @@ export async function startTestApi({
   allowLoopback?: boolean;
   /** Networks whose X-Forwarded-For is believed. */
   trustedProxies?: readonly string[];
+  /** Whose pages may use it. */
+  corsOrigins?: readonly string[];
   /** Beyond what any test sends that is not about this. */
   failedAuthPerMinute?: number;
+  /** Any free one by default. */
+  port?: number;
+  /** How people sign in, who can then reach the api at `publicUrl`; by default they cannot. */
+  signIn?: SignInSettings;
   /** By which x402 targets are asked. */
   guard?: HttpGuard;
   log?: Logger;
@@ -123,21 +135,30 @@ export async function startTestApi({
     accountKeyWaitMs: 500,
     log,
   });
+  const installation = createInstallation({
+    environment: 'sandbox',
+    secrets: [],
+    pool,
+    persistenceStore: createPersistenceStore(connection),
+  });
   const app = createApp({
+    installation,
     environment: 'sandbox',
     pool,
     temporal,
     registry,
     log,
     tokens: takesTokens ? tokens : undefined,
+    signIn,
     probe: createProbe(guard),
     feeTiers,
     allowLoopback,
     trustedProxies,
+    corsOrigins,
     failedAuthPerMinute,
     sealSecret: createSecretSealer({ publicJwk: (await testWebhookKeys()).publicJwk }),
   });
-  const server = await startServer({ app, host: '127.0.0.1', port: 0, log });
+  const server = await startServer({ app, host: '127.0.0.1', port, log });
   return {
     url: server.url,
     pool,
