@@ -5,12 +5,14 @@ import { type AgentRow, findAgent, insertAgent, insertWallet, isAgentNameTaken }
 import { type Acting, insertAudit } from '../../shared/db/audit.ts';
 import { insertEvent } from '../../shared/db/events.ts';
 import { inTransaction, type Pool, violatedConstraint } from '../../shared/db/pool.ts';
+import type { Plan } from '../../shared/domain/plans.ts';
 import { PurserError } from '../../shared/errors.ts';
 import { newId } from '../../shared/ids.ts';
 import type { Logger } from '../../shared/log.ts';
 import type { Once } from '../idempotency.ts';
 import { renderAgent } from '../render/agent.ts';
 import { requireChain } from '../require-chain.ts';
+import { requireRoom } from '../require-room.ts';
 import type { CreateAgentBody } from '../schemas/agents.ts';
 import type { TemporalGateway } from '../temporal-gateway.ts';
 import type { Fund } from './fund-wallet.ts';
@@ -25,6 +27,7 @@ export interface CreateAgentDependencies {
 
 interface NewAgentRequest {
   readonly accountId: string;
+  readonly plan: Plan;
   readonly acting: Acting;
   readonly body: CreateAgentBody;
   readonly once: Once;
@@ -33,19 +36,19 @@ interface NewAgentRequest {
 /**
  * Makes an agent whose wallet is the next child of the account's key.
  * The first agent of an account may wait until the signers have made that key; every other one is a database transaction.
- * @throws PurserError 400 for an unknown chain or a taken name, 503 when there is no key in time
+ * @throws PurserError 400 for an unknown chain or a taken name, 403 where the plan allows no more, 503 when there is no key in time
  */
 export async function createAgent(
   { pool, registry, temporal, fund }: CreateAgentDependencies,
-  { accountId, acting, body, log, once }: NewAgentRequest & { log: Logger },
+  { log, ...request }: NewAgentRequest & { log: Logger },
 ): Promise<AgentRow> {
-  const chain = requireChain(registry, { id: body.chain });
-  let agent = await storeAgent(pool, { accountId, acting, body, once });
+  const chain = requireChain(registry, { id: request.body.chain });
+  let agent = await storeAgent(pool, request);
   if (agent === 'no_key') {
-    await temporal.makeAccountKey({ accountId });
-    agent = await storeAgent(pool, { accountId, acting, body, once });
+    await temporal.makeAccountKey({ accountId: request.accountId });
+    agent = await storeAgent(pool, request);
   }
-  if (agent === 'no_key') throw new Error(`Account ${accountId} has no key although it was made.`);
+  if (agent === 'no_key') throw new Error(`Account ${request.accountId} has no key although it was made.`);
   if (fund && chain.network === 'local') await fund({ address: agent.address, chain: chain.id, log });
   return agent;
 }
@@ -56,12 +59,13 @@ class NoAccountKey extends Error {}
 /** Name, child index, agent and wallet, and what is told of them: all in one database transaction, so that a refusal uses up nothing. */
 async function storeAgent(
   pool: Pool,
-  { accountId, acting, body, once }: NewAgentRequest,
+  { accountId, plan, acting, body, once }: NewAgentRequest,
 ): Promise<AgentRow | 'no_key'> {
   try {
     return await inTransaction(pool, async (db) => {
       const id = newId('agent');
       await once.claim(db, { resourceId: id });
+      await requireRoom(db, { accountId, plan, kind: 'agents' });
       if (await isAgentNameTaken(db, { accountId, agentName: body.agent_name })) throw nameTaken(body.agent_name);
       const key = await takeChildIndex(db, { accountId });
       if (!key) throw new NoAccountKey();

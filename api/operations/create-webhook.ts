@@ -3,10 +3,12 @@ import { type Acting, insertAudit } from '../../shared/db/audit.ts';
 import { inTransaction, type Pool } from '../../shared/db/pool.ts';
 import { insertWebhook } from '../../shared/db/webhooks.ts';
 import { type EventType, eventTypes } from '../../shared/domain/events.ts';
+import type { Plan } from '../../shared/domain/plans.ts';
 import { newId } from '../../shared/ids.ts';
 import { renderWebhook } from '../../shared/render-webhook.ts';
 import type { SealSecret } from '../../shared/webhook-secrets.ts';
 import type { Once } from '../idempotency.ts';
+import { requireRoom } from '../require-room.ts';
 import type { WebhookBodies } from '../schemas/webhooks.ts';
 
 export interface SealingDependencies {
@@ -19,16 +21,18 @@ export function storedKinds(kinds: readonly EventType[] | undefined): readonly E
   return kinds === undefined || kinds.length === eventTypes.length ? null : kinds;
 }
 
-/** Registers a receiver. Its secret leaves here sealed to the workers that deliver, or not at all. */
+/** Registers a receiver. Its secret leaves here sealed to the workers that deliver, or not at all. @throws PurserError 403 where the plan allows no more */
 export async function createWebhook(
   { pool, sealSecret }: SealingDependencies,
   {
     accountId,
+    plan,
     body,
     acting,
     once,
   }: {
     accountId: string;
+    plan: Plan;
     body: z.output<WebhookBodies['create']>;
     acting: Acting;
     once: Once;
@@ -38,6 +42,7 @@ export async function createWebhook(
   const sealed = await sealSecret({ secret: body.secret.text, webhookId: id });
   return inTransaction(pool, async (db) => {
     await once.claim(db, { resourceId: null });
+    await requireRoom(db, { accountId, plan, kind: 'webhooks' });
     const row = await insertWebhook(db, {
       id,
       accountId,

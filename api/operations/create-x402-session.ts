@@ -5,6 +5,7 @@ import { heldBy, putHolds } from '../../shared/db/holds.ts';
 import { inTransaction, type Pool } from '../../shared/db/pool.ts';
 import { insertSession, type NewSession, type SessionRow } from '../../shared/db/x402-sessions.ts';
 import { formatAmount } from '../../shared/domain/money.ts';
+import type { Plan } from '../../shared/domain/plans.ts';
 import { readAllowedUrl } from '../../shared/domain/url-match.ts';
 import { PurserError } from '../../shared/errors.ts';
 import { newId } from '../../shared/ids.ts';
@@ -14,6 +15,7 @@ import type { Once } from '../idempotency.ts';
 import { inactiveAgent, requireActiveAgent } from '../require-agent.ts';
 import { requireAmount, requireToken } from '../require-amount.ts';
 import { requireAgentChain } from '../require-chain.ts';
+import { requireRoom } from '../require-room.ts';
 import type { CreateSessionBody } from '../schemas/x402.ts';
 import type { TemporalGateway } from '../temporal-gateway.ts';
 
@@ -28,11 +30,18 @@ const defaultToken = 'USDC';
 
 /**
  * Makes a session: looks at the wallet's balance, and holds the budget if so much of it has not been promised to others.
- * @throws PurserError 400 for what is wrong with the request, `insufficient_funds`; 503 where the chain cannot be asked
+ * @throws PurserError 400 for what is wrong with the request, `insufficient_funds`; 403 where the plan allows no
+ *   more; 503 where the chain cannot be asked
  */
 export async function createSession(
   { pool, registry, temporal, allowLoopback }: CreateSessionDependencies,
-  { accountId, acting, body, once }: { accountId: string; acting: Acting; body: CreateSessionBody; once: Once },
+  {
+    accountId,
+    plan,
+    acting,
+    body,
+    once,
+  }: { accountId: string; plan: Plan; acting: Acting; body: CreateSessionBody; once: Once },
 ): Promise<SessionRow> {
   const agent = await requireActiveAgent(pool, { id: body.agent_id, accountId });
   const chain = requireAgentChain(registry, { id: body.chain, agent });
@@ -51,7 +60,7 @@ export async function createSession(
     ttlSeconds: body.ttl_seconds,
   };
   const balance = await balanceOf(temporal, { agent, token, chain: chain.id });
-  const row = await store(pool, { session, acting, balance, once });
+  const row = await store(pool, { session, plan, acting, balance, once });
   await temporal.startSession(row);
   return row;
 }
@@ -100,11 +109,18 @@ async function balanceOf(
 /** The session, its hold, its event and its audit entry: all in one database transaction, so that a refusal holds nothing. */
 function store(
   pool: Pool,
-  { session, acting, balance, once }: { session: NewSession; acting: Acting; balance: Balance; once: Once },
+  {
+    session,
+    plan,
+    acting,
+    balance,
+    once,
+  }: { session: NewSession; plan: Plan; acting: Acting; balance: Balance; once: Once },
 ): Promise<SessionRow> {
   const { id, accountId, agentId, walletId, chain, asset, budgetMinor } = session;
   return inTransaction(pool, async (db) => {
     await once.claim(db, { resourceId: id, isKept: true });
+    await requireRoom(db, { accountId, plan, kind: 'x402Sessions' });
     const agent = await lockAgent(db, { id: agentId });
     if (agent?.status !== 'active') throw inactiveAgent(agentId);
     await lockWallet(db, { id: walletId });

@@ -30,7 +30,9 @@ export function createAgentEndpoints(deps: CreateAgentDependencies): Endpoint[] 
       answer: agent,
       errors: ['invalid_request', 'invalid_chain'],
       handle: async ({ caller, acting, body, log, once }) =>
-        renderAgent(await createAgent(deps, { accountId: caller.accountId, acting, body, log, once })),
+        renderAgent(
+          await createAgent(deps, { accountId: caller.accountId, plan: caller.account.plan, acting, body, log, once }),
+        ),
     }),
     defineEndpoint({
       method: 'get',

@@ -29,7 +29,8 @@ export function createWebhookEndpoints(deps: SealingDependencies & { allowLoopba
       isBodySecret: true,
       answer: webhook,
       errors: ['invalid_request'],
-      handle: ({ caller: { accountId }, acting, body, once }) => createWebhook(deps, { accountId, acting, body, once }),
+      handle: ({ caller: { accountId, account }, acting, body, once }) =>
+        createWebhook(deps, { accountId, plan: account.plan, acting, body, once }),
     }),
     defineEndpoint({
       method: 'get',

@@ -54,7 +54,9 @@ function sessionEndpoints(deps: X402Dependencies): Endpoint[] {
         'insufficient_funds',
       ],
       handle: async ({ caller, acting, body, once }) =>
-        renderSession(await createSession(deps, { accountId: caller.accountId, acting, body, once })),
+        renderSession(
+          await createSession(deps, { accountId: caller.accountId, plan: caller.account.plan, acting, body, once }),
+        ),
     }),
     defineEndpoint({
       method: 'get',

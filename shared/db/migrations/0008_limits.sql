@@ -36,6 +36,9 @@ create unlogged table request_leases (
   primary key (window_id, slot)
 ) with (fillfactor = 40);
 
+-- Those that count against a plan.
+create index x402_sessions_open_by_account on x402_sessions (account_id) where released_at is null;
+
 -- Admits a request of a subject, or says what is in its way: then it leaves no trace. Null for a limit that there is not.
 -- Call it as a transaction of its own: it does not wait for the disk, so that a crash of the database may forget the last
 -- moments.
