@@ -90,7 +90,7 @@ const commands: Readonly<Record<string, Command>> = {
       return async ({ pool }) => {
         const acting = byOperator(operatorName());
         const change = { default_deny: defaultDeny, owner_email: owner };
-        const account = await setAccount(pool, { id, change, acting });
+        const account = await setAccount(pool, { id, change, acting, from: null });
         if (!account) throw new UsageError(`There is no account ${id}.`);
         return { account_id: account.id, default_deny: account.default_deny, owner_email: account.owner_email };
       };

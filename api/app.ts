@@ -20,6 +20,7 @@ import { createRequestId } from './middleware/request-id.ts';
 import { createRequireDatabase } from './middleware/require-database.ts';
 import { createOpenApiDocument } from './openapi.ts';
 import type { Fund } from './operations/fund-wallet.ts';
+import { createAccountEndpoints } from './routes/account.ts';
 import { createAgentEndpoints } from './routes/agents.ts';
 import { createApiKeyEndpoints } from './routes/api-keys.ts';
 import { createApprovalPageRouter } from './routes/approval-page.ts';
@@ -31,6 +32,7 @@ import { createDocsRouter } from './routes/docs.ts';
 import { createEventEndpoints } from './routes/events.ts';
 import { createExchangeEndpoint } from './routes/exchange.ts';
 import { createHealthRouter } from './routes/health.ts';
+import { createMemberEndpoints } from './routes/members.ts';
 import { createPolicyEndpoints } from './routes/policies.ts';
 import { createResourceRouter } from './routes/resources.ts';
 import { createSignInRouter, type SignInSettings } from './routes/sign-in.ts';
@@ -88,6 +90,8 @@ export function createApp(deps: AppDependencies): Express {
     createExchangeEndpoint(deps),
     ...createAuthTokenEndpoints(deps),
     ...createApiKeyEndpoints(deps),
+    ...createAccountEndpoints(deps),
+    ...createMemberEndpoints(deps),
     ...createEventEndpoints({ pool, livemode: deps.environment === 'production' }),
   ];
   const app = express();

@@ -5,6 +5,9 @@ import { type Acting, insertAudit } from './db/audit.ts';
 import { insertMember } from './db/members.ts';
 import type { Queryable } from './db/pool.ts';
 import type { Plan } from './domain/plans.ts';
+import { renderAccount } from './render-account.ts';
+import { renderApiKey } from './render-api-key.ts';
+import { renderMember } from './render-member.ts';
 
 /**
  * Makes an account and its first API key, and invites its owner, with their audit entries; in the caller's database transaction.
@@ -29,8 +32,7 @@ export async function openAccount(
   },
 ): Promise<{ accountId: string; keyId: string; key: string }> {
   const accountId = await createAccount(db, { name, plan });
-  const account = await updateAccount(db, { id: accountId, change: { owner_email: ownerEmail ?? null } });
-  if (ownerEmail !== undefined) await insertMember(db, { accountId, email: ownerEmail, role: 'owner' });
+  const account = (await updateAccount(db, { id: accountId, change: { owner_email: ownerEmail ?? null } }))!;
   await insertAudit(db, {
     accountId,
     action: 'account.created',
@@ -38,8 +40,9 @@ export async function openAccount(
     resourceType: 'account',
     resourceId: accountId,
     result: 'success',
-    changes: { before: null, after: account },
+    changes: { before: null, after: renderAccount(account) },
   });
+  if (ownerEmail !== undefined) await inviteOwner(db, { accountId, email: ownerEmail, acting });
   const { row, key } = await createApiKey(db, { accountId, name: keyName, environment });
   await insertAudit(db, {
     accountId,
@@ -48,7 +51,23 @@ export async function openAccount(
     resourceType: 'api_key',
     resourceId: row.id,
     result: 'success',
-    changes: { before: null, after: row },
+    changes: { before: null, after: renderApiKey(row) },
   });
   return { accountId, keyId: row.id, key };
+}
+
+async function inviteOwner(
+  db: Queryable,
+  { accountId, email, acting }: { accountId: string; email: string; acting: Acting },
+): Promise<void> {
+  const member = (await insertMember(db, { accountId, email, role: 'owner' }))!;
+  await insertAudit(db, {
+    accountId,
+    action: 'member.invited',
+    acting,
+    resourceType: 'member',
+    resourceId: member.id,
+    result: 'success',
+    changes: { before: null, after: renderMember(member) },
+  });
 }

@@ -44,10 +44,15 @@ describe('the OpenAPI document', () => {
 
   it('has every path of this version of the service', () => {
     expect(Object.keys(document.paths).sort()).toEqual([
+      '/api/v1/account',
+      '/api/v1/account/members',
+      '/api/v1/account/members/{id}',
       '/api/v1/agents',
       '/api/v1/agents/{id}',
       '/api/v1/agents/{id}/balances',
       '/api/v1/agents/{id}/status',
+      '/api/v1/api-keys',
+      '/api/v1/api-keys/{id}',
       '/api/v1/approvals',
       '/api/v1/approvals/{id}',
       '/api/v1/approvals/{id}/approve',

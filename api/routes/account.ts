@@ -1,0 +1,48 @@
+import { type AccountRow, findAccount } from '../../shared/db/accounts.ts';
+import type { Pool } from '../../shared/db/pool.ts';
+import { defineEndpoint, type Endpoint } from '../endpoint.ts';
+import { setAccount } from '../operations/set-account.ts';
+import { showAccount } from '../render/account.ts';
+import { account, updateAccountBody } from '../schemas/account.ts';
+
+const tag = 'Account';
+
+/** Endpoints of the caller's account itself. */
+export function createAccountEndpoints({ pool }: { pool: Pool }): Endpoint[] {
+  return [
+    defineEndpoint({
+      method: 'get',
+      path: '/account',
+      operationId: 'getAccount',
+      tag,
+      summary: 'Get the account',
+      description: 'Its plan, what that allows and what of it is used, and its settings.',
+      answer: account,
+      errors: ['invalid_request'],
+      handle: async ({ caller: { accountId } }) =>
+        showAccount(pool, existing(await findAccount(pool, { id: accountId }))),
+    }),
+    defineEndpoint({
+      method: 'put',
+      path: '/account',
+      operationId: 'updateAccount',
+      tag,
+      summary: "Change the account's settings",
+      description:
+        'What is not given stays. Everything counts from the next request and the next payment on. The plan is set by whoever runs this installation.',
+      body: updateAccountBody,
+      answer: account,
+      errors: ['invalid_request'],
+      handle: async ({ caller: { accountId }, acting, body: { plan: _readOnly, ...change } }) => {
+        const changed = await setAccount(pool, { id: accountId, change, acting, from: acting.ipAddress ?? '' });
+        return showAccount(pool, existing(changed));
+      },
+    }),
+  ];
+}
+
+/** Accounts are never deleted. */
+function existing(row: AccountRow | undefined): AccountRow {
+  if (!row) throw new Error('A credential is of an account that does not exist.');
+  return row;
+}
