@@ -1,5 +1,6 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Access, access } from '../../../api/access.ts';
 import { startTestApi, type TestAccount, type TestApi } from './harness.ts';
 
 interface Operation {
@@ -61,6 +62,7 @@ describe('the OpenAPI document', () => {
       '/api/v1/audit-logs/export',
       '/api/v1/audit-logs/head',
       '/api/v1/audit-logs/verify',
+      '/api/v1/auth/exchange',
       '/api/v1/auth/logout',
       '/api/v1/auth/refresh',
       '/api/v1/events',
@@ -106,18 +108,19 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  it('takes a key or a token, and a token only where a person decides', () => {
+  it('takes a key or a token, a token only where a person is needed, and nothing where anybody may ask', () => {
     expect(document.security).toEqual([{ apiKey: [] }, { accessToken: [] }]);
-    const tokenOnly = Object.entries(document.paths).flatMap(([path, operations]) =>
-      Object.values(operations).flatMap(({ security }) => (security ? [[path, security]] : [])),
+    const needed = Object.values(document.paths).flatMap((operations) =>
+      Object.values(operations).map(({ operationId, security }) => [operationId, security]),
     );
-    expect(tokenOnly.map(([path]) => path).sort()).toEqual([
-      '/api/v1/approvals/{id}/approve',
-      '/api/v1/approvals/{id}/reject',
-      '/api/v1/transactions/{id}/approve',
-      '/api/v1/transactions/{id}/reject',
-    ]);
-    for (const [, security] of tokenOnly) expect(security).toEqual([{ accessToken: [] }]);
+    const wanted = Object.entries<Access>(access).map(([operationId, allowed]) => {
+      if (allowed.by === 'anybody') return [operationId, []];
+      return [operationId, allowed.scope === null ? [{ accessToken: [] }] : undefined];
+    });
+    const inUse = new Set(needed.map(([operationId]) => operationId));
+    const byName = (list: unknown[][]) => list.toSorted(([a], [b]) => (String(a) < String(b) ? -1 : 1));
+    expect(byName(needed)).toEqual(byName(wanted.filter(([operationId]) => inUse.has(operationId))));
+    expect(wanted).toContainEqual(['createApiKey', [{ accessToken: [] }]]);
   });
 
   it('is shown by a page that takes everything from here', async () => {
