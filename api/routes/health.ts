@@ -1,5 +1,6 @@
 import { Router } from 'express';
 import type { Pool } from '../../shared/db/pool.ts';
+import type { Installation } from '../../shared/installation.ts';
 import type { ReadinessResult } from '../../shared/temporal.ts';
 import type { TemporalGateway } from '../temporal-gateway.ts';
 
@@ -18,14 +19,22 @@ interface Report {
   readonly checks: {
     readonly postgres: Check;
     readonly temporal: Check;
+    /** Whether this process may work with both. */
+    readonly installation: Check;
     readonly signers: Check & { readonly parties?: ReadinessResult['signers'] };
   };
 }
 
+interface HealthDependencies {
+  readonly pool: Pool;
+  readonly temporal: TemporalGateway;
+  readonly installation: Installation;
+}
+
 /** `/healthz`: the process is alive. `/readyz`: it can do its work, or what is missing. */
-export function createHealthRouter({ pool, temporal }: { pool: Pool; temporal: TemporalGateway }): Router {
+export function createHealthRouter(deps: HealthDependencies): Router {
   const router = Router();
-  const report = cached(() => makeReport({ pool, temporal }), reportLifetimeMs);
+  const report = cached(() => makeReport(deps), reportLifetimeMs);
   router.get('/healthz', (_request, response) => {
     response.setHeader('Cache-Control', 'no-store');
     response.json({ status: 'ok' });
@@ -38,13 +47,21 @@ export function createHealthRouter({ pool, temporal }: { pool: Pool; temporal: T
   return router;
 }
 
-async function makeReport({ pool, temporal }: { pool: Pool; temporal: TemporalGateway }): Promise<Report> {
-  const [postgres, server, signers] = await Promise.all([
+async function makeReport({ pool, temporal, installation }: HealthDependencies): Promise<Report> {
+  const [postgres, server, belongs, signers] = await Promise.all([
     check(() => pool.query('select 1'), 'Postgres does not answer.'),
     check(() => temporal.ping(), 'Temporal does not answer.'),
+    check(() => requireRight(installation), 'It is not known yet whether this process may work with both.'),
     checkSigners(temporal),
   ]);
-  return { ready: postgres.ok && server.ok && signers.ok, checks: { postgres, temporal: server, signers } };
+  const checks = { postgres, temporal: server, installation: belongs, signers };
+  return { ready: Object.values(checks).every(({ ok }) => ok), checks };
+}
+
+/** The process ends by itself when something is wrong; until then it is not ready. */
+async function requireRight({ database, temporal }: Installation): Promise<void> {
+  const wrong = await Promise.all([database(), temporal()]);
+  if (wrong.flat().length > 0) throw new Error('This process may not work with what it was pointed at.');
 }
 
 async function check(call: () => Promise<unknown>, error: string): Promise<Check> {
