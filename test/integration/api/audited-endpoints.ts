@@ -6,6 +6,7 @@ import {
   delivery,
   endWait,
   fundedAgent,
+  invite,
   type Logged,
   limit,
   make,
@@ -249,5 +250,71 @@ export const auditedEndpoints: Readonly<Record<string, Logged | NotLogged>> = {
   redeliverWebhookDelivery: {
     prepare: async (world) => ({ ids: await delivery(world) }),
     entry: (answer) => ({ action: 'webhook_delivery.redelivered', resource: ['webhook_delivery', answer.id] }),
+  },
+  createApiKey: {
+    by: 'person',
+    async prepare({ account }) {
+      const { id } = await createAgent(account);
+      return { body: { name: newName(), scopes: ['agents:read'], agent_id: id, expires_at: '2100-01-01T00:00:00Z' } };
+    },
+    secretsIn: ({ key }) => [key],
+    entry: ({ key: _secret, ...shown }) => ({
+      action: 'api_key.created',
+      resource: ['api_key', shown.id],
+      agent: shown.agent_id,
+      changes: { before: null, after: shown },
+    }),
+  },
+  deleteApiKey: {
+    by: 'person',
+    async prepare({ person }) {
+      const { body } = await person.call('POST', '/api/v1/api-keys', { name: newName() });
+      const { key: _secret, ...before } = body;
+      return { ids: [body.id], before };
+    },
+    entry: ({ id }, { before }: Prepared & { before?: Body }) => ({
+      action: 'api_key.deleted',
+      resource: ['api_key', id],
+      changes: { before, after: null },
+    }),
+  },
+  updateAccount: {
+    by: 'person',
+    prepare: async () => ({ body: { name: newName(), default_deny: false } }),
+    entry: ({ counts: _counted, ...after }) => ({
+      action: 'account.updated',
+      resource: ['account', after.id],
+      changes: { before: { ...after, name: 'test' }, after },
+    }),
+  },
+  inviteMember: {
+    by: 'person',
+    prepare: async () => ({ body: { email: 'Logged@example.com', role: 'admin' } }),
+    entry: (answer) => ({
+      action: 'member.invited',
+      resource: ['member', answer.id],
+      changes: { before: null, after: { ...answer, email: 'logged@example.com' } },
+    }),
+  },
+  updateMember: {
+    by: 'person',
+    prepare: async (world) => ({ ids: [(await invite(world)).id], body: { role: 'admin' } }),
+    entry: (answer) => ({
+      action: 'member.updated',
+      resource: ['member', answer.id],
+      changes: { before: { ...answer, role: 'viewer' }, after: answer },
+    }),
+  },
+  removeMember: {
+    by: 'person',
+    async prepare(world) {
+      const before = await invite(world);
+      return { ids: [before.id], before };
+    },
+    entry: ({ id }, { before }: Prepared & { before?: Body }) => ({
+      action: 'member.removed',
+      resource: ['member', id],
+      changes: { before, after: null },
+    }),
   },
 };

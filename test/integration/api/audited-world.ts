@@ -40,8 +40,8 @@ interface Entry {
   readonly agent?: string;
   /** As far as it matters; undefined where nothing is changed. */
   readonly changes?: { readonly before: unknown; readonly after: unknown };
-  /** The account's key by default. */
-  readonly actor?: { readonly actor_type: string; readonly actor_id: string; readonly actor_name: null };
+  /** By default the account's key, or the person. */
+  readonly actor?: { readonly actor_type: string; readonly actor_id: string; readonly actor_name: string | null };
 }
 
 interface Prepare {
@@ -51,6 +51,8 @@ interface Prepare {
 /** An endpoint that changes something. */
 export interface Logged extends Prepare {
   readonly by?: 'person';
+  /** What of its answer is secret: that is not kept, and a repeat is a conflict. */
+  readonly secretsIn?: (answer: Body) => readonly string[];
   readonly entry: (answer: Body, prepared: Prepared) => Entry;
 }
 
@@ -118,6 +120,13 @@ export const decided = (decision: 'approved' | 'rejected') => (answer: Body) => 
   changes: { before: { status: 'pending', decisions: [] }, after: answer },
   actor: { actor_type: 'approver', actor_id: ann, actor_name: null },
 });
+
+export async function invite({ person }: World, role = 'viewer'): Promise<Body> {
+  const email = `${newName().replace(' ', '-')}@example.com`;
+  const { status, body } = await person.call('POST', '/api/v1/account/members', { email, role });
+  if (status !== 200) throw new Error(JSON.stringify(body));
+  return body;
+}
 
 export async function webhook(world: World, more: Record<string, unknown> = {}): Promise<Body> {
   return createTestWebhook(world.account, { secret: secretOf(world), ...more });
