@@ -68,7 +68,8 @@ export const access = {
   listX402Payments: alsoByAgent('x402:read', 'viewer'),
   getX402Payment: alsoByAgent('x402:read', 'viewer'),
   listX402FeeTiers: alsoByAgent('x402:read', 'viewer'),
-  checkX402Target: alsoByAgent('x402:read', 'viewer'),
+  // It asks others in the name of this service, with whatever request it is given.
+  checkX402Target: alsoByAgent('x402:write', 'admin'),
 
   createPolicy: by('policies:write', 'admin'),
   listPolicies: alsoByAgent('policies:read', 'viewer'),
@@ -118,21 +119,28 @@ export const access = {
 } as const satisfies Readonly<Record<string, Access>>;
 export type OperationId = keyof typeof access;
 
-/** Refuses whom the table refuses. A person who sends an API key besides acts as the person. @throws PurserError 403 */
-export function requireAccess(allowed: Access, { key, user, account }: Caller): void {
-  if (allowed.by === 'anybody') return;
-  if (user) {
-    if (roles.indexOf(user.role) >= roles.indexOf(allowed.role)) return;
-    throw refused(`This needs the role ${allowed.role}; you are ${user.role} of this account.`);
-  }
-  if (!key) throw new Error('A caller is a key or a person.');
-  if (allowed.scope === null) throw refused(allowed.refusal ?? 'An API key may not do this: sign in.');
-  if (!hasScope(key.scopes, allowed.scope))
-    throw refused(`API key ${key.id} does not have the scope ${allowed.scope}.`);
-  if (key.agentId !== null && !allowed.agentKeys)
-    throw refused(`API key ${key.id} is bound to agent ${key.agentId}: it does that agent's business and no other.`);
-  if (allowed.scope === 'policies:write' && account.policyWrites === 'bearer')
-    throw refused('In this account only people who are signed in change policies and templates (policy_writes).');
+/** Refuses whom the table refuses. @throws PurserError 403 */
+export function requireAccess(allowed: Access, caller: Caller): void {
+  const why = refusalOf(allowed, caller);
+  if (why !== undefined) throw new PurserError('insufficient_permissions', why);
 }
 
-const refused = (message: string) => new PurserError('insufficient_permissions', message);
+/**
+ * Why the table refuses somebody; undefined for whom it does not. A person who sends an API key besides acts as the
+ * person.
+ */
+export function refusalOf(allowed: Access, { key, user, account }: Caller): string | undefined {
+  if (allowed.by === 'anybody') return undefined;
+  if (user) {
+    if (roles.indexOf(user.role) >= roles.indexOf(allowed.role)) return undefined;
+    return `This needs the role ${allowed.role}; you are ${user.role} of this account.`;
+  }
+  if (!key) throw new Error('A caller is a key or a person.');
+  if (allowed.scope === null) return allowed.refusal ?? 'An API key may not do this: sign in.';
+  if (!hasScope(key.scopes, allowed.scope)) return `API key ${key.id} does not have the scope ${allowed.scope}.`;
+  if (key.agentId !== null && !allowed.agentKeys)
+    return `API key ${key.id} is bound to agent ${key.agentId}: it does that agent's business and no other.`;
+  if (allowed.scope === 'policies:write' && account.policyWrites === 'bearer')
+    return 'In this account only people who are signed in change policies and templates (policy_writes).';
+  return undefined;
+}

@@ -1,7 +1,13 @@
-import { countX402Payments, findX402Payment, listX402Payments } from '../../shared/db/x402-payments.ts';
+import {
+  countX402Payments,
+  findX402Payment,
+  listX402Payments,
+  type X402PaymentRow,
+} from '../../shared/db/x402-payments.ts';
 import { countSessions, findSession, listSessions } from '../../shared/db/x402-sessions.ts';
 import { isId } from '../../shared/ids.ts';
 import { renderSession, renderX402Payment } from '../../shared/render-x402.ts';
+import { access, refusalOf } from '../access.ts';
 import type { Caller } from '../caller.ts';
 import { defineEndpoint, type Endpoint } from '../endpoint.ts';
 import { type CreateSessionDependencies, createSession } from '../operations/create-x402-session.ts';
@@ -153,17 +159,17 @@ function paymentEndpoints(deps: X402Dependencies): Endpoint[] {
       operationId: 'listX402Payments',
       tag,
       summary: "List a session's payments",
-      description: 'Newest first, denied ones included.',
+      description: 'Newest first, denied ones included. Signatures are shown to whoever may pay.',
       query: listX402PaymentsQuery,
       answer: x402PaymentList,
       errors: ['invalid_request', 'resource_not_found'],
       find,
-      handle: ({ found: { id: sessionId }, query }) =>
+      handle: ({ caller, found: { id: sessionId }, query }) =>
         readPage({
           page: query,
           count: () => countX402Payments(pool, { sessionId }),
           list: (window) => listX402Payments(pool, { sessionId, ...window }),
-          render: renderX402Payment,
+          render: showTo(caller),
         }),
     }),
     defineEndpoint({
@@ -172,14 +178,15 @@ function paymentEndpoints(deps: X402Dependencies): Endpoint[] {
       operationId: 'getX402Payment',
       tag,
       summary: "Get a session's payment",
-      description: 'How it stands now: its signature once there is one, and what has become of that.',
+      description:
+        'How it stands now: its signature once there is one, for whoever may pay, and what has become of that.',
       answer: x402Payment,
       errors: ['invalid_request', 'resource_not_found'],
       find: async ({ caller, id: sessionId, innerId: id }) => {
         const row = isId('led', id) ? await findX402Payment(pool, { id, accountId: caller.accountId }) : undefined;
         return row?.session_id === sessionId ? row : undefined;
       },
-      handle: async ({ found }) => renderX402Payment(found),
+      handle: async ({ caller, found }) => showTo(caller)(found),
     }),
   ];
 }
@@ -188,3 +195,9 @@ const findOwn =
   ({ pool }: Pick<X402Dependencies, 'pool'>) =>
   async ({ caller, id }: { caller: Caller; id: string }) =>
     isId('sess', id) ? findSession(pool, { id, accountId: caller.accountId }) : undefined;
+
+/** A signature is as good as money until it is used: it is for whoever may pay, and not for whoever may only look. */
+function showTo(caller: Caller) {
+  const mayPay = refusalOf(access.payX402, caller) === undefined;
+  return (row: X402PaymentRow) => ({ ...renderX402Payment(row), ...(!mayPay && { payment_signature: null }) });
+}

@@ -145,7 +145,7 @@ export const x402Payment = z
     }),
     payment_signature: z.string().nullable().meta({
       description:
-        'Send it once, as the header that `payment_header` names, with the same request to `target_url`, before `valid_before`. Whoever has it can have it paid, so follow no redirect with it. Null until it is there.',
+        'Send it once, as the header that `payment_header` names, with the same request to `target_url`, before `valid_before`. Whoever has it can have it paid, so follow no redirect with it. Null until it is there, and for whoever may not pay.',
       example: 'eyJ4NDAyVmVyc2lvbiI6Mn0=',
     }),
     payment_header: z.enum(['PAYMENT-SIGNATURE', 'X-PAYMENT']).meta({

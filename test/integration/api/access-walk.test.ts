@@ -4,6 +4,7 @@ import { type Access, access } from '../../../api/access.ts';
 import { makeApiKey } from '../../../shared/api-key.ts';
 import { updateAccount } from '../../../shared/db/accounts.ts';
 import { revokeAuthSession } from '../../../shared/db/auth-sessions.ts';
+import { completeX402Payment, stampX402Payment } from '../../../shared/db/x402-payments.ts';
 import { type Role, roles, type Scope, scopes } from '../../../shared/domain/access.ts';
 import { newId } from '../../../shared/ids.ts';
 import { type Operation, operationsOf, pathWith } from '../../support/operations.ts';
@@ -215,6 +216,25 @@ describe('who may what', () => {
     expect(body.message).toContain('does not have the scope policies:write');
     const viewer = await personOf('viewer');
     expect((await viewer.call('DELETE', path)).body.message).toContain('role admin; you are viewer');
+  });
+
+  it('tells a signature, which is as good as money, to whoever may pay and not to whoever may look', async () => {
+    const stamp = { nonce: `0x${'1'.repeat(64)}`, validAfter: 0, validBefore: 9_999_999_999 } as const;
+    await stampX402Payment(api.pool, { id: things.payments!, stamp });
+    await completeX402Payment(api.pool, { id: things.payments!, paymentSignature: 'signature' });
+    const path = `/api/v1/x402/sessions/${things.sessions}/payments`;
+    const seenBy = async (credentials: Credentials) => {
+      const call = callWith(api.url, credentials);
+      const [one, list] = [await call('GET', `${path}/${things.payments}`), await call('GET', path)];
+      return [one.body.status, one.body.payment_signature, list.body.data[0].payment_signature];
+    };
+    const payers = [
+      ...[byKey(account.key), byKey(await keyOf({ scopes: ['x402:write'], agentId: things.agents }))],
+      byToken(await tokenOf('admin')),
+    ];
+    for (const payer of payers) expect(await seenBy(payer)).toEqual(['completed', 'signature', 'signature']);
+    const readers = [byKey(await keyOf({ scopes: ['x402:read'] })), byToken(await tokenOf('approver'))];
+    for (const reader of readers) expect(await seenBy(reader)).toEqual(['completed', null, null]);
   });
 
   it('is asked before which methods a path has, where it is not open to all', async () => {
