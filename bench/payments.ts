@@ -1,6 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
+import { OWNER_EMAIL } from '../dev/account.ts';
 import type { DevFacts } from '../dev/home.ts';
+import { signInAt } from '../dev/sign-in-at.ts';
 import type { DatabaseWatch } from './database-watch.ts';
 
 const confirmWithinMs = 60_000;
@@ -23,9 +25,8 @@ const transactionShape = z.object({
 const askedShape = z.object({
   data: z.array(z.object({ transaction_id: z.string(), notices: z.array(z.object({ status: z.string() })) })),
 });
-const tokenShape = z.object({ access_token: z.string() });
 /** Who agrees to every payment that is asked about. */
-const approver = 'bench@example.com';
+const approver = OWNER_EMAIL;
 type Transaction = z.output<typeof transactionShape>;
 
 /** A client of the service, as an agent's program is one. */
@@ -62,7 +63,7 @@ export function createPaymentClient({ facts, watch }: { facts: DevFacts; watch: 
     body?: unknown,
     credential: Record<string, string> = keyHeaders,
   ): Promise<T> {
-    const response = await fetch(path.startsWith('/') ? `${facts.base_url}/api/v1${path}` : path, {
+    const response = await fetch(`${facts.base_url}/api/v1${path}`, {
       method: body === undefined ? 'GET' : 'POST',
       headers: { ...credential, 'Content-Type': 'application/json' },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -113,7 +114,7 @@ export function createPaymentClient({ facts, watch }: { facts: DevFacts; watch: 
     async approveAlone({ agentId }) {
       const { id } = await post({ agentId, token: 'USDC' });
       await untilAsked(id);
-      const { access_token } = await call(tokenShape, facts.token_url, { email: approver }, {});
+      const { access_token } = await signInAt({ baseUrl: facts.base_url, email: approver });
       const credential = { Authorization: `Bearer ${access_token}` };
       const from = performance.now();
       const stored = watch.nextAttempt({ withinMs: confirmWithinMs });

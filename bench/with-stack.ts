@@ -75,6 +75,7 @@ function benchEnv(env: NodeJS.ProcessEnv, dir: string): NodeJS.ProcessEnv {
     PURSER_TEMPORAL_UI_PORT: '0',
     PURSER_MAIL_PORT: '0',
     PURSER_SMTP_PORT: '0',
+    PURSER_PROVIDER_PORT: '0',
     TEMPORAL_ADDRESS: undefined,
     DATABASE_URL: undefined,
     PURSER_SPARE_KEYS: '0',

@@ -1,11 +1,14 @@
 import { hashApiKey } from '../shared/api-key.ts';
 import { findApiKey } from '../shared/db/api-keys.ts';
 import { bySystem } from '../shared/db/audit.ts';
+import { insertMember } from '../shared/db/members.ts';
 import { createPool, inTransaction } from '../shared/db/pool.ts';
 import { openAccount } from '../shared/open-account.ts';
 
 /** Whom the built-in policy templates ask. */
 export const OWNER_EMAIL = 'owner@example.com';
+/** Somebody else, who may approve payments and change nothing. */
+export const APPROVER_EMAIL = 'approver@example.com';
 
 /** The account that a developer works with. */
 interface DevAccount {
@@ -15,7 +18,7 @@ interface DevAccount {
 
 /**
  * The account of the last start, when its key is still good; else a new one on the enterprise plan, so that no limit
- * is in a tester's way, and with an owner, whom the built-in templates ask.
+ * is in a tester's way, and with an owner, whom the built-in templates ask, and an approver.
  */
 export async function ensureAccount(o: { databaseUrl: string; known: DevAccount | undefined }): Promise<DevAccount> {
   const pool = createPool({ url: o.databaseUrl, max: 1, application: 'purser-dev' });
@@ -24,16 +27,18 @@ export async function ensureAccount(o: { databaseUrl: string; known: DevAccount 
       const holder = await findApiKey(pool, { hash: hashApiKey(o.known.apiKey) });
       if (holder?.account_id === o.known.accountId) return o.known;
     }
-    const { accountId, key } = await inTransaction(pool, (db) =>
-      openAccount(db, {
+    const { accountId, key } = await inTransaction(pool, async (db) => {
+      const opened = await openAccount(db, {
         name: 'Local development',
         plan: 'enterprise',
         ownerEmail: OWNER_EMAIL,
         keyName: 'npm start',
         environment: 'sandbox',
         acting: bySystem,
-      }),
-    );
+      });
+      await insertMember(db, { accountId: opened.accountId, email: APPROVER_EMAIL, role: 'approver' });
+      return opened;
+    });
     return { accountId, apiKey: key };
   } finally {
     await pool.end();

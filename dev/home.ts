@@ -48,6 +48,8 @@ export interface DevFacts {
   /** Inbox of everybody who is sent mail. */
   mail_url: string;
   smtp_url: string;
+  /** Identity provider, whose people are chosen from a list: owner@example.com and approver@example.com. */
+  provider_url: string;
 }
 
 /** The folder that holds all data of one stack, locked for us while this process lives. */

@@ -8,6 +8,8 @@ export interface StackPorts {
   /** Of the mailbox: its pages, and where mail is sent to. */
   mail: number;
   smtp: number;
+  /** Of the identity provider. */
+  provider: number;
   /** Undefined when the server is somebody else's. */
   temporal: number | undefined;
   temporalUi: number | undefined;
@@ -30,6 +32,7 @@ export async function stackPorts(env: NodeJS.ProcessEnv): Promise<StackPorts> {
     signers: await signerPorts(env),
     mail: await choose('PURSER_MAIL_PORT', 'the inbox', 8025),
     smtp: await choose('PURSER_SMTP_PORT', 'mail by SMTP', 1025),
+    provider: await choose('PURSER_PROVIDER_PORT', 'the identity provider', 9080),
   };
   refuseRepeats(ports);
   return ports;

@@ -1,4 +1,5 @@
 import { relative } from 'node:path';
+import { OWNER_EMAIL } from './account.ts';
 import type { DevFacts } from './home.ts';
 
 /** Where everything is, and two lines to paste. */
@@ -13,6 +14,7 @@ export function screen(o: { facts: DevFacts; homePath: string; seconds: number }
     ['Chain RPC', `${facts.rpc_url}  (${facts.chain}, USDC ${facts.usdc_address})`],
     ['Mail', `${facts.mail_url}  (what people who approve payments are sent)`],
     ['API key', facts.api_key],
+    ['Sign in', `${facts.base_url}/auth/oidc/redirect  (in a browser; choose who you are)`],
     ['Data and logs', `${home}  (facts for programs: ${home}/dev.json)`],
   ];
   const width = Math.max(...rows.map(([name]) => name.length));
@@ -25,6 +27,10 @@ export function screen(o: { facts: DevFacts; homePath: string; seconds: number }
     'Make an agent; its wallet gets 10 ETH and 10,000 USDC on the local chain:',
     '',
     `  ${exampleCommand(facts)}`,
+    '',
+    'Sign in as its owner, from the command line; prints tokens as JSON:',
+    '',
+    `  npm run --silent sign-in -- ${OWNER_EMAIL}`,
     '',
     'Ctrl-C stops everything.',
     '',

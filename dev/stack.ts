@@ -1,7 +1,8 @@
 import { Connection } from '@temporalio/client';
+import { redirectUriOf } from '../api/routes/sign-in.ts';
 import { migrate } from '../shared/db/migrate.ts';
 import type { Party } from '../signer/client.ts';
-import { ensureAccount } from './account.ts';
+import { APPROVER_EMAIL, ensureAccount, OWNER_EMAIL } from './account.ts';
 import { ensureAccountKey } from './account-key.ts';
 import { LOCAL_CHAIN, startAnvil } from './anvil.ts';
 import { startFaucet } from './faucet.ts';
@@ -12,6 +13,8 @@ import type { StackPorts } from './ports-of-stack.ts';
 import { startPostgres } from './postgres.ts';
 import type { Guard } from './process.ts';
 import type { Progress } from './progress.ts';
+import { startProvider } from './provider.ts';
+import { keepProviderKeys } from './provider-keys.ts';
 import { requireOk, startApi, startWorker } from './services.ts';
 import { prepareKeys, signerEndpoints, startSigner } from './signers.ts';
 import { type Supervised, supervise } from './supervise.ts';
@@ -64,6 +67,7 @@ export async function startStack(context: StackContext): Promise<Stack> {
   const account = await ensureAccount({ databaseUrl: database.appUrl, known });
   const people = await progress.step('mailbox', () => provideMailbox(context));
   const baseUrl = `http://${LOOPBACK}:${ports.api}`;
+  const provider = await progress.step('identity provider', () => provideProvider(context, { baseUrl }));
 
   const serviceEnv: NodeJS.ProcessEnv = {
     ...env,
@@ -84,6 +88,9 @@ export async function startStack(context: StackContext): Promise<Stack> {
     PURSER_MAIL_FROM: MAIL_FROM,
     PURSER_PUBLIC_URL: baseUrl,
     PURSER_TOKEN_KEYS_FILE: signers.keys.tokensFile,
+    PURSER_OIDC_ISSUER: provider.issuer,
+    PURSER_OIDC_CLIENT_ID: provider.clientId,
+    PURSER_OIDC_CLIENT_SECRET: provider.clientSecret,
     PURSER_LOOPBACK_TARGETS: 'on',
     PURSER_WEBHOOK_KEYS_FILE: signers.keys.webhooks.keysFile,
     PURSER_WEBHOOK_PUBLIC_KEY_FILE: signers.keys.webhooks.publicKeyFile,
@@ -130,6 +137,7 @@ export async function startStack(context: StackContext): Promise<Stack> {
     signer_urls: signers.endpoints.map((signer) => signer.url),
     mail_url: people.url,
     smtp_url: people.smtpUrl,
+    provider_url: provider.issuer,
   };
   home.writeFacts(facts);
   return {
@@ -139,6 +147,7 @@ export async function startStack(context: StackContext): Promise<Stack> {
       await api.stop();
       await Promise.all(workers.map((worker) => worker.stop()));
       await people.stop();
+      await provider.stop();
       await Promise.all(signers.parts.map((signer) => signer.stop()));
       await temporal.stop();
       await database.stop();
@@ -239,4 +248,19 @@ async function provideSigners(context: StackContext) {
 /** Where everybody's mail goes. */
 function provideMailbox({ home, ports }: StackContext) {
   return startMailbox({ dir: home.file('mail'), smtpPort: ports.smtp, httpPort: ports.mail });
+}
+
+/** Who signs people in. Its keys stay, so that it is the same one after a restart. */
+async function provideProvider({ home, ports }: StackContext, { baseUrl }: { baseUrl: string }) {
+  const people = [
+    { sub: 'owner', email: OWNER_EMAIL, email_verified: true, name: 'Owner' },
+    { sub: 'approver', email: APPROVER_EMAIL, email_verified: true, name: 'Approver' },
+  ];
+  return startProvider({
+    port: ports.provider,
+    keys: await keepProviderKeys(home.file('keys', 'provider.json')),
+    users: () => people,
+    clientId: 'purser',
+    redirectUri: redirectUriOf({ publicUrl: baseUrl }),
+  });
 }

@@ -1,9 +1,10 @@
-import { execFileSync } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { createPublicClient, http, parseEther } from 'viem';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestClient, eventually } from '../support/client.ts';
@@ -44,13 +45,21 @@ describe('npm start in a fresh clone', () => {
       .find((text) => text.includes(`curl -s ${endpoint} `));
     return JSON.parse(execFileSync('bash', ['-c', line ?? 'false'], { encoding: 'utf8' })) as T;
   };
+  /** The command that the screen shows. */
+  const signInByCommand = async (email: string) => {
+    const { stdout } = await promisify(execFile)('npm', ['run', '--silent', 'sign-in', '--', email], {
+      cwd: clone,
+      env: { ...process.env, PURSER_HOME: home },
+    });
+    return JSON.parse(stdout) as { access_token: string; user: { email: string } };
+  };
   const mails = async (stack: DevStack) => {
     const answer = await fetch(`${stack.facts().mail_url}/api/mails`);
     return ((await answer.json()) as { data: { to: string; links: string[] }[] }).data;
   };
-  /** A payment above a threshold, and a person who is asked by mail and agrees; the person's token is the screen's. */
+  /** A payment above a threshold, and a person who is asked by mail and agrees; the person signs in by the screen's command. */
   const approvePayment = async (stack: DevStack) => {
-    const { base_url: baseUrl, api_key: apiKey, token_url: tokenUrl, chain } = stack.facts();
+    const { base_url: baseUrl, api_key: apiKey, chain } = stack.facts();
     const client = createTestClient({ baseUrl, apiKey });
     const agentId = (await client.post('/agents', { agent_name: 'treasury', chain })).body.id;
     const approvers = ['owner@example.com'];
@@ -73,7 +82,7 @@ describe('npm start in a fresh clone', () => {
     expect(inbox).toEqual([expect.objectContaining({ to: 'owner@example.com', links: [link] })]);
     expect((await fetch(inbox[0]!.links[0]!)).status).toBe(200);
 
-    const { access_token: token } = paste<{ access_token: string }>(stack, tokenUrl);
+    const { access_token: token } = await signInByCommand('owner@example.com');
     const { id } = (await client.get(`/transactions/${sent.body.id}`)).body.approval;
     const answer = await fetch(`${baseUrl}/api/v1/approvals/${id}/approve`, {
       method: 'POST',
@@ -108,7 +117,7 @@ describe('npm start in a fresh clone', () => {
       signer_urls: [expect.stringMatching(/^http:/), expect.stringMatching(/^http:/), expect.stringMatching(/^http:/)],
       mail_url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
       smtp_url: expect.stringMatching(/^smtp:\/\/127\.0\.0\.1:\d+$/),
-      token_url: `${facts.mail_url}/token`,
+      provider_url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
     });
     await stack.says(`Mail           ${facts.mail_url}  (`);
     expect(statSync(join(home, 'dev.json')).mode & 0o777).toBe(0o600);
@@ -120,6 +129,15 @@ describe('npm start in a fresh clone', () => {
     expect(await balance(stack, first.address)).toBe(parseEther('10'));
 
     await approvePayment(stack);
+
+    await stack.says('npm run --silent sign-in -- owner@example.com');
+    await stack.says(`${facts.base_url}/auth/oidc/redirect  (`);
+    const approver = await signInByCommand('approver@example.com');
+    expect(approver.user.email).toBe('approver@example.com');
+    const agents = await fetch(`${facts.base_url}/api/v1/agents`, {
+      headers: { Authorization: `Bearer ${approver.access_token}` },
+    });
+    expect(await agents.json()).toMatchObject({ total: 2 });
 
     const second = start();
     expect(await second.exitCode).toBe(1);
@@ -146,6 +164,7 @@ describe('npm start in a fresh clone', () => {
     const answer = await fetch(`${stack.facts().base_url}/api/v1/agents/${first.agentId}`, { headers });
     expect(answer.status).toBe(200);
     expect(await mails(stack)).toHaveLength(1);
+    expect((await signInByCommand('owner@example.com')).user.email).toBe('owner@example.com');
 
     for (const [pattern, name] of [
       [/worker\/main\.ts/, 'The worker'],
