@@ -21,11 +21,18 @@ export const listAuditLogsQuery = withTimeRange(
       example: 'policy.updated',
       error: 'an action is resource.verb in the past, such as policy.updated',
     }),
-    actor_id: matching(/^[^\p{Cc}\p{Cs}]{1,256}$/u, {
-      description: 'Only what this API key, this user or this approver did.',
-      example: 'key_01kahvd1r0fv2t5c7m4y2q8s3z',
-      error: '1 to 256 characters without control characters',
-    }),
+    actor_id: z
+      .string()
+      .refine((text) => /^[^\p{Cc}\p{Cs}]{1,256}$/u.test(text), {
+        error: '1 to 256 characters without control characters',
+      })
+      .optional()
+      .meta({
+        description: 'Only what this API key, this user or this approver did.',
+        example: 'key_01kahvd1r0fv2t5c7m4y2q8s3z',
+        // The same in words that every reader of patterns knows: not all have classes of Unicode.
+        pattern: '^[^\\x00-\\x1f\\x7f-\\x9f]{1,256}$',
+      }),
     resource_type: matching(/^[a-z0-9_]{1,64}$/, {
       description: 'Only what was done to this kind of resource.',
       example: 'policy',

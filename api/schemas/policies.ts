@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { ZodOpenApiOverrideMetaContext } from 'zod-openapi';
 import { type PolicyType, policyKinds } from '../../shared/domain/policy/engine.ts';
 import type { RuleWords } from '../../shared/domain/policy/types.ts';
 import { instant, listOf, pageParameters } from './common.ts';
@@ -18,10 +19,22 @@ function rulesFor(type: PolicyType, words: RuleWords): z.ZodType<Rules> {
   return (rules(words) as z.ZodType<Rules>).meta({ description });
 }
 
+/** The same in requests, where a member that may be left out may be null as well. */
+const requestedRules = (type: PolicyType, words: RuleWords) => rulesFor(type, words).meta({ override: allowNulls });
+
+function allowNulls({ jsonSchema }: ZodOpenApiOverrideMetaContext): void {
+  for (const [name, member] of Object.entries(jsonSchema.properties ?? {})) {
+    if (jsonSchema.required?.includes(name)) continue;
+    if (typeof member !== 'object' || typeof member.type !== 'string' || member.enum)
+      throw new Error(`${name} has no type that null could be added to.`);
+    member.type = [member.type, 'null'] as unknown as typeof member.type;
+  }
+}
+
 /** What is asked of the body of a policy, where its members beside type and rules are these. */
 function typedBody<Shape extends z.ZodRawShape>(shape: Shape, words: RuleWords) {
   const bodyOf = (type: PolicyType) =>
-    z.strictObject({ ...shape, type: z.literal(type), rules: rulesFor(type, words) }).meta({ title: type });
+    z.strictObject({ ...shape, type: z.literal(type), rules: requestedRules(type, words) }).meta({ title: type });
   const [first, ...others] = types;
   return z.discriminatedUnion('type', [bodyOf(first), ...others.map(bodyOf)], {
     error: `must be one of the types that are available: ${types.join(', ')}.`,
@@ -35,7 +48,7 @@ export function createTypedRulesSchema(words: RuleWords) {
 
 export function createPolicyBodies(words: RuleWords) {
   const replacing = (rules: z.ZodType<Rules>) => z.strictObject({ rules });
-  const byType = Object.fromEntries(types.map((type) => [type, replacing(rulesFor(type, words))])) as Record<
+  const byType = Object.fromEntries(types.map((type) => [type, replacing(requestedRules(type, words))])) as Record<
     PolicyType,
     ReturnType<typeof replacing>
   >;
@@ -43,7 +56,7 @@ export function createPolicyBodies(words: RuleWords) {
     /** POST: the type says which rules are meant. */
     create: typedBody({ agent_id: agentId }, words),
     /** PUT: which rules are meant follows from the policy's type. */
-    replace: replacing(z.union(types.map((type) => rulesFor(type, words)))),
+    replace: replacing(z.union(types.map((type) => requestedRules(type, words)))),
     replaceFor: (type: PolicyType) => byType[type],
   };
 }

@@ -32,13 +32,15 @@ export function withTimeRange<S extends z.ZodObject<typeof timeRange>>(query: S)
   });
 }
 
+const identifier = /^[A-Za-z0-9_-]{1,128}$/;
+
 /** An identifier to filter by; one that nothing has leaves nothing. */
 export function idParameter(description: string) {
   return z
     .string()
-    .refine((text) => /^[A-Za-z0-9_-]{1,128}$/.test(text), {
+    .refine((text) => identifier.test(text), {
       error: 'must be an identifier, such as tx_01kahvd1r0fv2t5c7m4y2q8s3z.',
     })
     .optional()
-    .meta({ description });
+    .meta({ description, pattern: identifier.source });
 }

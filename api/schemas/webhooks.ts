@@ -116,7 +116,7 @@ export function createWebhookBodies({ allowLoopback }: { allowLoopback: boolean 
       .refine((given) => Object.values(given).some((value) => value !== undefined), {
         error: 'must have at least one of url, events and status.',
       })
-      .meta({ example: { status: 'inactive' } }),
+      .meta({ example: { status: 'inactive' }, minProperties: 1 }),
     rotate: z.strictObject({ secret }).meta({ example: { secret: exampleSecret } }),
   };
 }

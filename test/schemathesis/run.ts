@@ -9,7 +9,8 @@ import { type OwnStack, startOwnStack } from '../support/own-stack.ts';
 import { makeThings, openOther, type Words } from './things.ts';
 
 // Holds a whole installation against its own OpenAPI document: once with an API key, once with an access token.
-// Usage: run.ts [--st PROGRAM] [--results FILE]. The exit code is the number of passes that failed.
+// Usage: run.ts [--st PROGRAM] [--results FILE] [-- ARGUMENT …]; what follows `--` is for the program, such as
+// `--include-operation-id createAgent`. The exit code is the number of passes that failed.
 
 /** Every pass ends by itself in a third of this; one that does not has failed. */
 const longestPassMs = 10 * 60_000;
@@ -26,10 +27,20 @@ interface Header {
   readonly value: string;
 }
 
-const { values } = parseArgs({ options: { st: { type: 'string', default: 'st' }, results: { type: 'string' } } });
-process.exitCode = await main(values);
+const { values, positionals } = parseArgs({
+  options: { st: { type: 'string', default: 'st' }, results: { type: 'string' } },
+  allowPositionals: true,
+});
+process.exitCode = await main({ ...values, more: positionals });
 
-async function main({ st, results }: { st: string; results?: string | undefined }): Promise<number> {
+interface Wanted {
+  readonly st: string;
+  readonly results?: string | undefined;
+  /** Further arguments of the program. */
+  readonly more: readonly string[];
+}
+
+async function main({ st, results, more }: Wanted): Promise<number> {
   // Wrong credentials are sent for every operation, from one address.
   const stack = await startOwnStack({ env: { PURSER_FAILED_AUTH_PER_MINUTE: '10000' } });
   const merchant = await startMerchant({ rpcUrl: stack.rpcUrl, token: stack.usdcAddress });
@@ -39,7 +50,7 @@ async function main({ st, results }: { st: string; results?: string | undefined 
     const passes = await passesOf(stack);
     for (const pass of passes) {
       console.log(`\nSchemathesis, ${pass.name}`);
-      const code = await runPass({ st, pass, words, baseUrl: stack.baseUrl });
+      const code = await runPass({ st, more, pass, words, baseUrl: stack.baseUrl });
       if (code !== 0) failed.push(pass.name);
     }
     const counts = { passed: passes.length - failed.length, failed: failed.length };
@@ -88,7 +99,13 @@ interface Operation {
 }
 
 /** @returns the exit code of the program, or 1 */
-async function runPass(o: { st: string; pass: Pass; words: Words; baseUrl: string }): Promise<number> {
+async function runPass(o: {
+  st: string;
+  more: readonly string[];
+  pass: Pass;
+  words: Words;
+  baseUrl: string;
+}): Promise<number> {
   const dir = mkdtempSync(join(tmpdir(), 'purser-schemathesis-'));
   try {
     for (const name of ['schemathesis.toml', 'hooks.py'])
@@ -98,7 +115,7 @@ async function runPass(o: { st: string; pass: Pass; words: Words; baseUrl: strin
     const auth = Object.entries(o.pass.credentials).map(([name, header]) => ({ name, fixedHeaders: [header] }));
     writeFileSync(join(dir, 'credentials.json'), JSON.stringify({ auth }));
     const without = o.pass.without.flatMap((operationId) => ['--exclude-operation-id', operationId]);
-    const args = ['run', `${o.baseUrl}/openapi.json`, '--checks', 'all', '--no-color', ...without];
+    const args = ['run', `${o.baseUrl}/openapi.json`, '--checks', 'all', '--no-color', ...without, ...o.more];
     return await new Promise((resolve, reject) => {
       const child = spawn(o.st, args, { cwd: dir, stdio: ['ignore', 'inherit', 'inherit'], timeout: longestPassMs });
       child.once('error', reject);

@@ -56,6 +56,7 @@ export async function makeThings(stack: OwnStack, { merchant }: { merchant: Merc
     chains: [chain],
     tokens: ['USDC', 'ETH'],
     addresses: [recipient, free.wallet.address],
+    secrets: [newSecret()],
     targets: [`${merchant.url}/data`, `${merchant.url}/free`, 'https://api.example.com/data'],
     transactions: await some('/transactions'),
     approvals: await some('/approvals'),

@@ -11,6 +11,18 @@ interface Operation {
 }
 type Paths = Record<string, Record<string, Operation>>;
 
+interface DescribedPolicy {
+  title: string;
+  properties: { rules: { description?: string; properties: Record<string, { type: unknown }> } };
+}
+interface Described {
+  paths: Record<
+    string,
+    { post?: { requestBody: { content: { 'application/json': { schema: { oneOf: DescribedPolicy[] } } } } } }
+  >;
+  components: { schemas: { Policy: { oneOf: DescribedPolicy[] } } };
+}
+
 const methods = ['get', 'post', 'put', 'patch', 'delete'];
 
 describe('the OpenAPI document', () => {
@@ -121,6 +133,20 @@ describe('the OpenAPI document', () => {
     const byName = (list: unknown[][]) => list.toSorted(([a], [b]) => (String(a) < String(b) ? -1 : 1));
     expect(byName(needed)).toEqual(byName(wanted.filter(([operationId]) => inUse.has(operationId))));
     expect(wanted).toContainEqual(['createApiKey', [{ accessToken: [] }]]);
+  });
+
+  it('says that null leaves a member of rules out, where they are asked for and where it may be left out', () => {
+    const { paths, components } = document as unknown as Described;
+    const asked = paths['/api/v1/policies']!.post!.requestBody.content['application/json'].schema.oneOf;
+    const typesOf = (policies: DescribedPolicy[], type: string) => {
+      const { rules } = policies.find(({ title }) => title === type)!.properties;
+      return [rules.description!.length > 0, ...Object.values(rules.properties).map((member) => member.type)];
+    };
+    const nullable = ['string', 'null'];
+    expect(typesOf(asked, 'spending_limit')).toEqual([true, nullable, nullable, nullable, nullable]);
+    expect(typesOf(asked, 'token_control')).toEqual([true, 'array']);
+    const answered = components.schemas.Policy.oneOf;
+    expect(typesOf(answered, 'spending_limit')).toEqual([true, 'string', 'string', 'string', 'string']);
   });
 
   it('is shown by a page that takes everything from here', async () => {
