@@ -80,6 +80,8 @@ export async function startPostgres(
     unix_socket_directories: '',
     max_connections: String(MAX_CONNECTIONS),
     timezone: 'UTC',
+    // Read by shared/db/installation.ts.
+    'purser.embedded': 'on',
     ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
   };
   const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);

@@ -4,6 +4,7 @@ import { initTokenKeys } from '../api/init-token-keys.ts';
 import type { Party, SignerEndpoint } from '../signer/client.ts';
 import { initSecrets } from '../signer/init.ts';
 import { initWebhookKeys, type WebhookKeyFiles } from '../worker/init-webhook-keys.ts';
+import { markDevelopment } from './mark-development.ts';
 import { LOOPBACK } from './ports.ts';
 import { type Child, type Guard, startProcess, waitUntilReady } from './process.ts';
 
@@ -21,12 +22,17 @@ export interface StackKeys {
   tokensFile: string;
 }
 
-/** Makes what is missing of the keys: a coordinator's, the policy step's, three signers', and those for secrets of webhooks. */
+/**
+ * Makes what is missing of the keys: a coordinator's, the policy step's, three signers', those for secrets of webhooks,
+ * and those of access tokens. All are marked as made for trying out.
+ */
 export async function prepareKeys(file: (...names: string[]) => string): Promise<StackKeys> {
   const prepare = async (kind: 'signer' | 'coordinator' | 'policy', dir: string) => {
     const identityFile = `${dir}/${kind === 'signer' ? 'identity' : kind}.json`;
+    const kekFile = `${dir}/kek`;
     if (!existsSync(identityFile)) await initSecrets({ kind, dir });
-    return { identityFile, kekFile: `${dir}/kek`, publicKey: readPublicKey(identityFile) };
+    for (const file of kind === 'signer' ? [identityFile, kekFile] : [identityFile]) markDevelopment(file);
+    return { identityFile, kekFile, publicKey: readPublicKey(identityFile) };
   };
   const [first, second, third] = await Promise.all(
     PARTIES.map((party) => prepare('signer', file('signers', String(party)))),
@@ -39,6 +45,7 @@ export async function prepareKeys(file: (...names: string[]) => string): Promise
     await initWebhookKeys({ ...webhooks, rotate: existsSync(webhooks.keysFile) });
   const tokensFile = file('keys', 'tokens.jwks.json');
   if (!existsSync(tokensFile)) await initTokenKeys({ keysFile: tokensFile });
+  for (const made of [webhooks.keysFile, webhooks.publicKeyFile, tokensFile]) markDevelopment(made);
   return {
     coordinator: await prepare('coordinator', file('keys')),
     policy: await prepare('policy', file('keys')),
@@ -83,6 +90,7 @@ export async function startSigner(
       PATH: o.env.PATH,
       ...(o.env.PURSER_ENGINE && { PURSER_ENGINE: o.env.PURSER_ENGINE }),
       ...(o.env.PURSER_LOG_LEVEL && { PURSER_LOG_LEVEL: o.env.PURSER_LOG_LEVEL }),
+      PURSER_ENV: 'sandbox',
       PURSER_SIGNER_PARTY: String(party),
       PURSER_SIGNER_HOST: LOOPBACK,
       PURSER_SIGNER_PORT: String(o.port),

@@ -4,7 +4,7 @@ import type { Environment } from './api-key.ts';
 import { ConfigError } from './config.ts';
 import { claimInstallation, readDatabaseFacts } from './db/installation.ts';
 import type { Pool } from './db/pool.ts';
-import { developmentSecrets, type SecretFile } from './development-mark.ts';
+import { developmentSecrets, type SecretFile } from './development-secrets.ts';
 import type { Logger } from './log.ts';
 
 const retryMs = 1_000;

@@ -1,5 +1,6 @@
 import { type CryptoKey, errors, importJWK, jwtVerify, SignJWT } from 'jose';
 import { z } from 'zod';
+import { developmentMark } from './domain/development-mark.ts';
 import type { PolicyReceipt } from './domain/receipt.ts';
 
 const RECEIPT_TYPE = 'purser-receipt+jwt';
@@ -99,6 +100,7 @@ const receiptJwk = z.strictObject({
   crv: z.literal('Ed25519'),
   x: z.string().length(43),
   d: z.string().length(43),
+  [developmentMark]: z.boolean().optional(),
 });
 
 /**
@@ -108,7 +110,8 @@ const receiptJwk = z.strictObject({
  */
 export async function importReceiptKey(json: string): Promise<CryptoKey> {
   try {
-    return (await importJWK(receiptJwk.parse(JSON.parse(json)), 'EdDSA')) as CryptoKey;
+    const { kty, crv, x, d } = receiptJwk.parse(JSON.parse(json));
+    return (await importJWK({ kty, crv, x, d }, 'EdDSA')) as CryptoKey;
   } catch {
     throw new Error('the policy receipt key must be an Ed25519 private JWK, as signer/init.ts --kind policy writes it');
   }

@@ -1,5 +1,6 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
+import { isDevelopmentSecret } from '../shared/domain/development-mark.ts';
 import type { EngineChoice } from './engine/load.ts';
 import { othersThan, PARTIES, type Party } from './parties.ts';
 
@@ -29,6 +30,7 @@ const publicKey = z
 const identity = z.string().regex(new RegExp(`^${key}\\.${key}$`), 'must be <ed25519>.<x25519> in base64url');
 
 const schema = z.object({
+  PURSER_ENV: z.enum(['sandbox', 'production'], 'must be sandbox or production').default('production'),
   PURSER_SIGNER_PARTY: z.enum(['1', '2', '3'], 'must be 1, 2 or 3').transform((s) => Number(s) as Party),
   PURSER_SIGNER_HOST: z.string().min(1).default('127.0.0.1'),
   PURSER_SIGNER_PORT: z
@@ -73,6 +75,8 @@ export function readSignerConfig(env: Record<string, string | undefined>): Signe
   }
   const e = parsed.data;
   const party = e.PURSER_SIGNER_PARTY;
+  const kek = kekText({ file: e.PURSER_SIGNER_KEK_FILE, value: e.PURSER_SIGNER_KEK });
+  if (e.PURSER_ENV === 'production') refuseDevelopmentSecrets({ kek, identityFile: e.PURSER_SIGNER_IDENTITY_FILE });
   const peers = new Map<Party, string>();
   for (const other of othersThan(party)) {
     const peer = e.PURSER_SIGNER_PEERS[`${other}`];
@@ -85,7 +89,7 @@ export function readSignerConfig(env: Record<string, string | undefined>): Signe
     host: e.PURSER_SIGNER_HOST,
     port: e.PURSER_SIGNER_PORT,
     dataDir: e.PURSER_SIGNER_DATA_DIR,
-    kek: readKek({ file: e.PURSER_SIGNER_KEK_FILE, value: e.PURSER_SIGNER_KEK }),
+    kek: readKek(kek),
     identityFile: e.PURSER_SIGNER_IDENTITY_FILE,
     peers,
     coordinatorPublicKey: e.PURSER_COORDINATOR_PUBLIC_KEY,
@@ -103,12 +107,23 @@ function parseObject(text: string): unknown {
   }
 }
 
-function readKek(p: { file: string | undefined; value: string | undefined }): Uint8Array {
+/** A secret as it was configured: the variable's name, and what it or its file holds. */
+interface SecretText {
+  name: string;
+  text: string;
+}
+
+function kekText(p: { file: string | undefined; value: string | undefined }): SecretText {
   if ((p.file === undefined) === (p.value === undefined)) {
     throw new Error('exactly one of PURSER_SIGNER_KEK_FILE and PURSER_SIGNER_KEK must be set');
   }
-  const name = p.file === undefined ? 'PURSER_SIGNER_KEK' : 'PURSER_SIGNER_KEK_FILE';
-  const bytes = Buffer.from((p.value ?? readSecret(p.file!)).trim(), 'base64');
+  if (p.value !== undefined) return { name: 'PURSER_SIGNER_KEK', text: p.value };
+  return readSecret('PURSER_SIGNER_KEK_FILE', p.file!);
+}
+
+/** 32 bytes in base64; behind them may stand that they were made for trying out. */
+function readKek({ name, text }: SecretText): Uint8Array {
+  const bytes = Buffer.from(text.trim().split(/\s/, 1)[0]!, 'base64');
   if (bytes.length !== KEK_BYTES) {
     throw new Error(
       `${name} must hold ${KEK_BYTES} bytes in base64, as signer/init.ts writes them; it holds ${bytes.length}`,
@@ -117,11 +132,24 @@ function readKek(p: { file: string | undefined; value: string | undefined }): Ui
   return bytes;
 }
 
-function readSecret(file: string): string {
+/** Names each: whoever has a folder of npm start, or a backup of it, has these. */
+function refuseDevelopmentSecrets(p: { kek: SecretText; identityFile: string }): void {
+  // A file that is not there is told of where it is used.
+  const identity = existsSync(p.identityFile) ? readSecret('PURSER_SIGNER_IDENTITY_FILE', p.identityFile) : undefined;
+  const marked = [p.kek, ...(identity ? [identity] : [])]
+    .filter(({ text }) => isDevelopmentSecret(text))
+    .map(({ name }) => name);
+  if (marked.length === 0) return;
+  throw new Error(
+    `${marked.join(' and ')}: made by npm start for trying out, and refused in production; signer/init.ts makes those of an installation`,
+  );
+}
+
+function readSecret(name: string, file: string): SecretText {
   try {
-    return readFileSync(file, 'utf8');
+    return { name, text: readFileSync(file, 'utf8') };
   } catch (cause) {
     const code = cause instanceof Error && 'code' in cause ? cause.code : cause;
-    throw new Error(`PURSER_SIGNER_KEK_FILE ${file} cannot be read (${code})`, { cause });
+    throw new Error(`${name} ${file} cannot be read (${code})`, { cause });
   }
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { CryptoKey } from 'jose';
 import { z } from 'zod';
+import { developmentMark } from '../shared/domain/development-mark.ts';
 
 /** A public identity of a signer as one printable string: `<Ed25519>.<X25519>`, each 32 bytes in base64url. */
 export type PublicIdentity = string;
@@ -8,8 +9,10 @@ export type PublicIdentity = string;
 const key32 = z.string().regex(/^[A-Za-z0-9_-]{43}$/, 'must be 32 bytes in base64url (43 characters)');
 const okp = <C extends 'Ed25519' | 'X25519'>(crv: C) =>
   z.strictObject({ kty: z.literal('OKP'), crv: z.literal(crv), x: key32, d: key32 });
-const ed25519File = okp('Ed25519');
-const signerFile = z.strictObject({ signing: ed25519File, encryption: okp('X25519') });
+/** A key made for trying out says so. */
+const mark = { [developmentMark]: z.boolean().optional() };
+const ed25519File = okp('Ed25519').extend(mark);
+const signerFile = z.strictObject({ signing: okp('Ed25519'), encryption: okp('X25519'), ...mark });
 
 type Curve = 'Ed25519' | 'X25519';
 interface PrivateJwk {

@@ -1,9 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { Client } from '@temporalio/client';
+import { Client, Connection } from '@temporalio/client';
 import { NativeConnection, Runtime, type WorkflowBundleOption } from '@temporalio/worker';
 import { type Env, type WorkerConfig, workerConfig } from '../shared/config.ts';
 import { createPool, type Pool } from '../shared/db/pool.ts';
+import { createInstallation, requireInstallation } from '../shared/installation.ts';
 import { createLogger, type Logger } from '../shared/log.ts';
+import { createPersistenceStore } from '../shared/persistence-store.ts';
 import { createStopSignal } from '../shared/stop-signal.ts';
 import { makeWorkflowBundle } from './bundle.ts';
 import { ensureSchedules } from './schedules.ts';
@@ -39,15 +41,16 @@ export async function runWorker({
   process.env.TEMPORAL_POLL_SHUTDOWN_INTERRUPT_WAIT_MS ??= String(lastTaskWaitMs);
   // Told to stop, we first ask for nothing more; the runtime itself would end the workers at once.
   Runtime.install({ logger: createTemporalLogger(logger), shutdownSignals: [] });
-  const connection = await connect(config.temporal, { logger, stopping });
-  if (!connection) return;
-  const gate = createSlotGate();
-  const client = new Client({ connection, namespace: config.temporal.namespace });
   let opened: Pool | undefined;
   const pool = () => {
     opened ??= createPool({ ...config.database!, application: 'purser-worker' });
     return opened;
   };
+  await checkInstallation(config, { pool: config.database && pool(), logger, stopping });
+  const connection = await connect(config.temporal, { logger, stopping });
+  if (!connection) return;
+  const gate = createSlotGate();
+  const client = new Client({ connection, namespace: config.temporal.namespace });
   let bundle: Promise<WorkflowBundleOption> | undefined;
   const workflowBundle = () => {
     bundle ??= config.workflowBundle ? Promise.resolve({ codePath: config.workflowBundle }) : makeWorkflowBundle();
@@ -72,6 +75,30 @@ export async function runWorker({
     await opened?.end();
     await connection.close();
     logger.info('stopped');
+  }
+}
+
+/** Waits until it is known that the process may work with its database and its Temporal. @throws ConfigError */
+async function checkInstallation(
+  config: WorkerConfig,
+  { pool, logger, stopping }: { pool: Pool | undefined; logger: Logger; stopping: AbortSignal },
+): Promise<void> {
+  const { address, tls, apiKey } = config.temporal;
+  const connection = Connection.lazy({ address, tls, ...(apiKey !== undefined && { apiKey }) });
+  const installation = createInstallation({
+    environment: config.environment,
+    secrets: [
+      { name: 'PURSER_POLICY_KEY_FILE', path: config.policyKeyFile },
+      { name: 'PURSER_COORDINATOR_KEY_FILE', path: config.coordinatorKeyFile },
+      { name: 'PURSER_WEBHOOK_KEYS_FILE', path: config.webhookKeysFile },
+    ],
+    pool,
+    persistenceStore: createPersistenceStore(connection),
+  });
+  try {
+    await requireInstallation({ installation, log: logger, signal: stopping });
+  } finally {
+    await connection.close();
   }
 }
 

@@ -1,11 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { ConfigError } from './config.ts';
-
-/**
- * Stands in files of secrets that were made for trying out: as a member of the JSON, or after the key where the file is
- * one key. Whoever has the folder of `npm start`, or a backup of it, has these.
- */
-export const developmentMark = 'purser_development';
+import { isDevelopmentSecret } from './domain/development-mark.ts';
 
 /** A secret as a process is told of it: the variable's name, and the file. */
 export interface SecretFile {
@@ -19,7 +14,7 @@ export interface SecretFile {
  */
 export function developmentSecrets(files: readonly SecretFile[]): string[] {
   return files
-    .filter(({ name, path }) => path !== undefined && read(name, path).includes(developmentMark))
+    .filter(({ name, path }) => path !== undefined && isDevelopmentSecret(read(name, path)))
     .map(
       ({ name, path }) =>
         `${name}: ${path} was made by npm start for trying out, and is refused in production. deploy/init-keys.sh makes the keys of an installation.`,
