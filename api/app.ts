@@ -39,6 +39,7 @@ import { createSignInRouter, type SignInSettings } from './routes/sign-in.ts';
 import { createTemplateEndpoints } from './routes/templates.ts';
 import { createTransactionEndpoints } from './routes/transactions.ts';
 import { createWebhookEndpoints } from './routes/webhooks.ts';
+import { createWellKnownRouter } from './routes/well-known.ts';
 import { createX402Endpoints } from './routes/x402.ts';
 import { createX402EdgeEndpoints } from './routes/x402-edge.ts';
 import type { TemporalGateway } from './temporal-gateway.ts';
@@ -105,6 +106,7 @@ export function createApp(deps: AppDependencies): Express {
   app.use(createDocsRouter({ document: createOpenApiDocument({ endpoints, version: interfaceVersion }) }));
   app.use(['/api/v1', '/.well-known'], createCors({ origins: deps.corsOrigins }));
   app.use(['/api/v1', '/auth', '/approve'], createRequireDatabase(deps));
+  app.use(createWellKnownRouter(deps));
   app.use(createApprovalPageRouter({ pool, tellAnswer: temporal.tellAnswer, registry: deps.registry }));
   app.use(createSignInRouter(deps));
   app.use('/api', (_request, response, next) => {

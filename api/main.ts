@@ -17,7 +17,7 @@ import { redirectUriOf, type SignInSettings } from './routes/sign-in.ts';
 import { startServer } from './server.ts';
 import { createTemporalGateway } from './temporal-gateway.ts';
 import { createAccessTokens } from './tokens/access-tokens.ts';
-import { readTokenKeys } from './tokens/read-token-keys.ts';
+import { watchTokenKeys } from './tokens/watch-token-keys.ts';
 import { createProbe } from './x402/probe.ts';
 
 /** The api process: everything it depends on is made here. It starts while Postgres or Temporal are down, and recovers by itself. */
@@ -43,7 +43,7 @@ async function main(config: ApiConfig): Promise<void> {
   });
   const app = createApp({
     installation,
-    tokens: openTokens(config),
+    tokens: openTokens(config, { log }),
     signIn: openSignIn(config, { log }),
     environment: config.environment,
     pool,
@@ -73,10 +73,9 @@ async function main(config: ApiConfig): Promise<void> {
   await requireInstallation({ installation, log, signal: stopping });
 }
 
-function openTokens({ tokenKeysFile, publicUrl }: ApiConfig) {
+function openTokens({ tokenKeysFile, publicUrl }: ApiConfig, { log }: { log: Logger }) {
   if (tokenKeysFile === undefined || publicUrl === undefined) return undefined;
-  const keys = readTokenKeys(tokenKeysFile);
-  return createAccessTokens({ keys: () => keys, issuer: publicUrl });
+  return createAccessTokens({ ...watchTokenKeys(tokenKeysFile, { log }), issuer: publicUrl });
 }
 
 function openSignIn(

@@ -31,13 +31,11 @@ export const tokenAnswer = z
 export type TokenAnswer = z.output<typeof tokenAnswer>;
 
 export const refreshBody = z.strictObject({
-  refresh_token: z
-    .string()
-    .meta({
-      description: 'As the last exchange or refresh has answered it.',
-      example: 'purser_refresh_…',
-      writeOnly: true,
-    }),
+  refresh_token: z.string().meta({
+    description: 'As the last exchange or refresh has answered it.',
+    example: 'purser_refresh_…',
+    writeOnly: true,
+  }),
 });
 
 export const signedOut = z

@@ -1,5 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { createLocalJWKSet, errors, importJWK, type JWTPayload, jwtVerify, SignJWT } from 'jose';
+import {
+  type CryptoKey,
+  createLocalJWKSet,
+  errors,
+  importJWK,
+  type JSONWebKeySet,
+  type JWTPayload,
+  jwtVerify,
+  SignJWT,
+} from 'jose';
 import type { TokenKeys } from './read-token-keys.ts';
 
 export const tokenAudience = 'purser';
@@ -42,17 +51,42 @@ export interface AccessTokens {
   sign(holder: TokenHolder, options?: { lifetimeSeconds?: number }): Promise<string>;
   /** Checks signature, issuer, audience and time, and that every claim is there. @throws Error; RefusedToken where the signature is good */
   verify(token: string): Promise<TokenHolder>;
+  /** By which others check them (RFC 7517). */
+  publicJwks(): JSONWebKeySet;
 }
 
 /**
  * Makes and checks access tokens.
- * @param keys read anew for each token, so that new ones are taken up
+ * @param keys asked anew for each token, so that new ones are taken up
+ * @param lookAgain looks whether there are newer keys, where a token names one that is not known
  * @param issuer URL of this installation
  */
-export function createAccessTokens({ keys, issuer }: { keys: () => TokenKeys; issuer: string }): AccessTokens {
+export function createAccessTokens({
+  keys,
+  lookAgain,
+  issuer,
+}: {
+  keys: () => TokenKeys;
+  lookAgain?: () => void;
+  issuer: string;
+}): AccessTokens {
+  const importOf = onceFor((of: TokenKeys) => createImported(of));
+
+  async function check(token: string): Promise<JWTPayload> {
+    const before = keys();
+    try {
+      return await verifySigned(token, { keys: importOf(before).verifying, issuer });
+    } catch (error) {
+      if (!(error instanceof errors.JWKSNoMatchingKey) || !lookAgain) throw error;
+      lookAgain();
+      if (keys() === before) throw error;
+      return verifySigned(token, { keys: importOf(keys()).verifying, issuer });
+    }
+  }
+
   return {
     async sign({ accountId, userId, sessionId }, { lifetimeSeconds = accessTokenSeconds } = {}) {
-      const { kid, jwk } = keys().current();
+      const { kid, key } = importOf(keys()).signing();
       const nowSeconds = Math.floor(Date.now() / 1000);
       return new SignJWT({ sid: sessionId, acct: accountId })
         .setProtectedHeader({ alg: algorithm, kid, typ: 'JWT' })
@@ -62,11 +96,11 @@ export function createAccessTokens({ keys, issuer }: { keys: () => TokenKeys; is
         .setIssuedAt(nowSeconds)
         .setExpirationTime(nowSeconds + lifetimeSeconds)
         .setJti(randomUUID())
-        .sign(await importJWK(jwk, algorithm));
+        .sign(await key);
     },
     async verify(token) {
       if (token.length > maxTokenLength) throw new Error(`A token has at most ${maxTokenLength} characters.`);
-      const payload = await verifySigned(token, { keys: createLocalJWKSet(keys().publicJwks), issuer });
+      const payload = await check(token);
       try {
         return {
           accountId: text(payload, 'acct'),
@@ -77,6 +111,31 @@ export function createAccessTokens({ keys, issuer }: { keys: () => TokenKeys; is
         throw new RefusedToken({ payload, cause });
       }
     },
+    publicJwks: () => keys().publicJwks,
+  };
+}
+
+/** Keys as they are used; to import one takes longer than to use it. */
+function createImported(keys: TokenKeys) {
+  const privateKeys = new Map<string, Promise<CryptoKey>>();
+  return {
+    verifying: createLocalJWKSet(keys.publicJwks),
+    signing() {
+      const { kid, jwk } = keys.current();
+      const key = privateKeys.get(kid) ?? (importJWK(jwk, algorithm) as Promise<CryptoKey>);
+      privateKeys.set(kid, key);
+      return { kid, key };
+    },
+  };
+}
+
+/** Makes something anew only when what it is made of is another. */
+function onceFor<Of extends object, Made>(make: (of: Of) => Made): (of: Of) => Made {
+  const made = new WeakMap<Of, Made>();
+  return (of) => {
+    const known = made.get(of) ?? make(of);
+    made.set(of, known);
+    return known;
   };
 }
 

@@ -25,6 +25,9 @@ const keySet = z.object({
     .refine((keys) => new Set(keys.map(({ kid }) => kid)).size === keys.length),
 });
 
+/** A key with its private half, as it stands in the file. */
+export type PrivateTokenKey = z.output<typeof privateKey>;
+
 /** Keys by which access tokens are signed and checked. */
 export interface TokenKeys {
   /** The one that signs now: the last one whose time has come. */
@@ -35,6 +38,21 @@ export interface TokenKeys {
 
 /** The private keys of access tokens (JWKS, RFC 7517). @throws ConfigError */
 export function readTokenKeys(path: string): TokenKeys {
+  const keys = readPrivateTokenKeys(path);
+  return {
+    current() {
+      const nowSeconds = Date.now() / 1000;
+      const { kid, kty, crv, x, y, d } = keys.find(({ nbf }) => nbf <= nowSeconds) ?? keys.at(-1)!;
+      return { kid, jwk: { kty, crv, x, y, d } };
+    },
+    publicJwks: {
+      keys: keys.map(({ kty, crv, x, y, kid }) => ({ kty, crv, x, y, kid, alg: 'ES256', use: 'sig' })),
+    },
+  };
+}
+
+/** The same as they are, the one that signs last first. @throws ConfigError */
+export function readPrivateTokenKeys(path: string): PrivateTokenKey[] {
   const refused = (why: string) => new ConfigError([`PURSER_TOKEN_KEYS_FILE: ${path} ${why}.`]);
   let content: string;
   try {
@@ -47,17 +65,7 @@ export function readTokenKeys(path: string): TokenKeys {
     throw refused(
       `is no JWKS of 1 to ${maxTokenKeys} private EC keys on P-256, each with a kid of its own; api/init-token-keys.ts makes one`,
     );
-  const keys = parsed.data.keys.toSorted((one, other) => other.nbf - one.nbf);
-  return {
-    current() {
-      const nowSeconds = Date.now() / 1000;
-      const { kid, kty, crv, x, y, d } = keys.find(({ nbf }) => nbf <= nowSeconds) ?? keys.at(-1)!;
-      return { kid, jwk: { kty, crv, x, y, d } };
-    },
-    publicJwks: {
-      keys: keys.map(({ kty, crv, x, y, kid }) => ({ kty, crv, x, y, kid, alg: 'ES256', use: 'sig' })),
-    },
-  };
+  return parsed.data.keys.toSorted((one, other) => other.nbf - one.nbf);
 }
 
 function parse(content: string): unknown {
