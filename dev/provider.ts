@@ -53,12 +53,13 @@ export async function startProvider(options: ProviderOptions): Promise<LocalProv
   const server = createServer((request, response) => {
     setHeaders(response);
     if (!loopbackHost.test(request.headers.host ?? ''))
-      return void sendPage(response, 403, 'This is for the machine on which it runs: use 127.0.0.1.');
+      return void sendMessage({ request, response }, 403, 'This is for the machine on which it runs: use 127.0.0.1.');
     if (!request.url?.startsWith('/interaction/')) return void protocol(request, response);
     choose(provider, { users: options.users(), request, response }).catch((error: Error) => {
       if (response.headersSent) return void response.destroy();
       const isOver = error instanceof errors.SessionNotFound;
-      sendPage(response, isOver ? 400 : 500, isOver ? 'This sign-in is over. Begin another one.' : error.message);
+      const sentence = isOver ? 'This sign-in is over. Begin another one.' : error.message;
+      sendMessage({ request, response }, isOver ? 400 : 500, sentence);
     });
   });
   await new Promise<void>((resolve, reject) => {
@@ -140,7 +141,10 @@ async function choose(provider: Provider, { users, request, response }: Choosing
   if (request.method !== 'POST') return sendHtml(response, 200, choosePage(users));
   const email = new URLSearchParams(await readForm(request)).get('user') ?? '';
   const user = users.find((each) => each.email === email);
-  if (email !== '' && !user) return sendPage(response, 400, `${email} is none of the people here.`);
+  if (email !== '' && !user) {
+    const known = users.map((each) => each.email).join(', ');
+    return sendMessage({ request, response }, 400, `${email} is none of the people here: ${known}.`);
+  }
   const result = user
     ? { login: { accountId: user.sub } }
     : { error: 'access_denied', error_description: 'Nobody was chosen.' };
@@ -156,8 +160,12 @@ async function readForm(request: IncomingMessage): Promise<string> {
   return form;
 }
 
-function sendPage(response: ServerResponse, status: number, sentence: string): void {
-  sendHtml(response, status, providerMessage(sentence));
+/** A page for people; JSON for programs that ask for it. */
+function sendMessage({ request, response }: Omit<Choosing, 'users'>, status: number, message: string): void {
+  if (!request.headers.accept?.includes('application/json'))
+    return sendHtml(response, status, providerMessage(message));
+  response.writeHead(status, { 'Content-Type': 'application/json' });
+  response.end(JSON.stringify({ error: { message } }));
 }
 
 function sendHtml(response: ServerResponse, status: number, page: string): void {
