@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Access, access } from '../../../api/access.ts';
@@ -7,6 +8,7 @@ import { revokeAuthSession } from '../../../shared/db/auth-sessions.ts';
 import { completeX402Payment, stampX402Payment } from '../../../shared/db/x402-payments.ts';
 import { type Role, roles, type Scope, scopes } from '../../../shared/domain/access.ts';
 import { newId } from '../../../shared/ids.ts';
+import { accessTableIn, renderAccessTable } from '../../support/access-table.ts';
 import { type Operation, operationsOf, pathWith } from '../../support/operations.ts';
 import { emailOf, limitedKey, makeAgentWithThings, makeThingsOfAccount, type Things } from './access-world.ts';
 import { callWith, startTestApi, type TestAccount, type TestApi } from './harness.ts';
@@ -119,6 +121,11 @@ describe('who may what', () => {
 
   it('is told for every operation, and for nothing else', () => {
     expect(operations.map(({ id }) => id).toSorted()).toEqual(Object.keys(access).toSorted());
+  });
+
+  it('stands in the README', () => {
+    const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8');
+    expect(accessTableIn(readme)).toBe(renderAccessTable(operations));
   });
 
   it.each<[string, () => Promise<Credentials> | Credentials]>([
