@@ -87,12 +87,13 @@ export async function releaseLease(db: Queryable, { windowId, slot, holder }: Le
   );
 }
 
-/** Keeps leases from expiring whose requests are still under way. */
+/** Keeps leases from expiring whose requests are still under way; one that is given back meanwhile stays so. */
 export async function renewLeases(db: Queryable, leases: readonly Lease[]): Promise<void> {
   await db.query(
     `update request_leases l set expires_at = clock_timestamp() + $4 * interval '1 second'
      from unnest($1::bigint[], $2::int[], $3::uuid[]) as held (window_id, slot, holder)
-     where l.window_id = held.window_id and l.slot = held.slot and l.holder = held.holder`,
+     where l.window_id = held.window_id and l.slot = held.slot and l.holder = held.holder
+       and l.expires_at > '-infinity'`,
     [
       leases.map(({ windowId }) => windowId),
       leases.map(({ slot }) => slot),
