@@ -13,7 +13,7 @@ import { requireAgent } from '../require-agent.ts';
 import type { CreateApiKeyBody } from '../schemas/api-keys.ts';
 
 /** Keys of an account at most. */
-const maxApiKeys = 1_000;
+export const maxApiKeys = 1_000;
 
 /**
  * Makes a key of an account; with its audit entry, in one database transaction.
@@ -51,19 +51,13 @@ export function removeApiKey(pool: Pool, { id, acting }: { id: string; acting: A
   });
 }
 
-/** For whoever deletes keys. @param reason where an operator gives one */
+/** For whoever deletes keys. @param metadata what the entry is to say besides */
 export function noteDeletedKey(
   db: Queryable,
-  { acting, row, reason }: { acting: Acting; row: ApiKeyRow; reason?: string },
+  { row, ...entry }: { acting: Acting; row: ApiKeyRow; metadata?: Readonly<Record<string, unknown>> },
 ): Promise<void> {
-  const metadata = reason === undefined ? {} : { reason };
-  return noteKey(db, {
-    action: 'api_key.deleted',
-    acting,
-    row,
-    changes: { before: showApiKey(row), after: null },
-    metadata,
-  });
+  const changes = { before: showApiKey(row), after: null };
+  return noteKey(db, { ...entry, action: 'api_key.deleted', row, changes });
 }
 
 function noteKey(

@@ -22,7 +22,7 @@ import { endSessions } from './end-sessions.ts';
 // who unmake each other at once one is left.
 
 /** Members of an account at most, invitations included. */
-const maxMembers = 1_000;
+export const maxMembers = 1_000;
 
 /** Who changes the members of an account. */
 interface Changing {

@@ -6,7 +6,7 @@ import type { Queryable } from '../../shared/db/pool.ts';
 /**
  * Signs everybody out of an account, or one person, in the caller's database transaction and with an audit entry for each
  * session. A sign-in that is not exchanged yet begins none.
- * @param note what the entries are to say besides
+ * @param metadata what the entries are to say besides
  * @returns how many sessions were open
  */
 export async function endSessions(
@@ -16,13 +16,13 @@ export async function endSessions(
     userId,
     reason,
     acting,
-    note = {},
+    metadata = {},
   }: {
     accountId: string;
     userId?: string;
     reason: RevocationReason;
     acting: Acting;
-    note?: Readonly<Record<string, unknown>>;
+    metadata?: Readonly<Record<string, unknown>>;
   },
 ): Promise<number> {
   const whose = { accountId, ...(userId !== undefined && { userId }) };
@@ -37,7 +37,7 @@ export async function endSessions(
       resourceType: 'session',
       resourceId: session.id,
       result: 'success',
-      metadata: { reason, user_id: session.user_id, ...note },
+      metadata: { reason, user_id: session.user_id, ...metadata },
     });
   return ended.length;
 }

@@ -75,6 +75,7 @@ function withoutAllowlist({ plan }: AccountRow): PurserError {
   return new PurserError(
     'insufficient_permissions',
     `ip_allowlist is for the plans ${plansWithAllowlist.join(' and ')}; this account has ${plan}.`,
+    { param: 'ip_allowlist' },
   );
 }
 

@@ -4,7 +4,7 @@ import { plans } from '../../shared/domain/plans.ts';
 import { emailAddress, instant, optional, text } from './common.ts';
 
 /** Networks of an allowlist at most. */
-const maxNetworks = 100;
+export const maxNetworks = 100;
 /** Longest text of one: IPv6 with its length. */
 const maxNetworkLength = 49;
 

@@ -1,50 +1,43 @@
 import { Client, Connection } from '@temporalio/client';
 import { z } from 'zod';
-import type { AdminConfig } from '../shared/config.ts';
-import { getApproval } from '../shared/db/approvals.ts';
-import type { Pool } from '../shared/db/pool.ts';
-import { normaliseText } from '../shared/domain/text.ts';
-import { isId } from '../shared/ids.ts';
-import { renderApproval } from '../shared/render-approval.ts';
-import { answerRefusal } from './operations/answer-refusal.ts';
-import { type Answer, type DecideDependencies, decideApprovals } from './operations/decide-approval.ts';
-import { operatorName } from './operator-name.ts';
-import { createTemporalGateway } from './temporal-gateway.ts';
-import { UsageError } from './usage-error.ts';
-
-const maxReasonLength = 1024;
+import type { AdminConfig } from '../../shared/config.ts';
+import { getApproval } from '../../shared/db/approvals.ts';
+import { renderApproval } from '../../shared/render-approval.ts';
+import { answerRefusal } from '../operations/answer-refusal.ts';
+import { type Answer, type DecideDependencies, decideApprovals } from '../operations/decide-approval.ts';
+import { operatorName } from '../operator-name.ts';
+import { createTemporalGateway } from '../temporal-gateway.ts';
+import { UsageError } from '../usage-error.ts';
+import type { Command, Commands, Work } from './command.ts';
+import { emailOption, idOption, reasonOption } from './options.ts';
 
 const options = z.object({
-  id: z
-    .string({ error: 'ID is missing: the approval, apr_….' })
-    .refine((id) => isId('apr', id), 'ID is no identifier of an approval: it begins with apr_.'),
-  as: z
-    .string({ error: '--as is missing: the e-mail address of the approver for whom you decide.' })
-    .toLowerCase()
-    .pipe(z.email({ error: '--as must be an e-mail address.' })),
-  reason: z
-    .string({ error: '--reason is missing: why you decide for the approver; it is kept with the decision.' })
-    .trim()
-    .min(1, '--reason is empty.')
-    .transform((text, context) => {
-      const result = normaliseText(text, { maxLength: maxReasonLength, multiline: true });
-      if ('text' in result) return result.text;
-      const message =
-        result.fault === 'too_long'
-          ? `--reason has more than ${maxReasonLength} characters.`
-          : '--reason holds characters that are no text.';
-      context.addIssue({ code: 'custom', message });
-      return z.NEVER;
-    }),
+  id: idOption('ID', { prefix: 'apr', what: 'approval' }),
+  as: emailOption('--as', { use: 'the e-mail address of the approver for whom you decide' }),
+  reason: reasonOption('why you decide for the approver; it is kept with the decision'),
 });
+
+function decide(decision: Answer['decision']): Command {
+  return {
+    options: { as: 'EMAIL', reason: 'TEXT' },
+    required: ['as', 'reason'],
+    positional: 'id',
+    prepare: (values) => prepareDecision(decision, values),
+  };
+}
+
+export const approvalCommands: Commands = {
+  'approval approve': decide('approved'),
+  'approval reject': decide('rejected'),
+};
 
 /**
  * What `approval approve|reject` does: an operator decides for an approver who cannot, through the same door as everybody.
  * @returns the work, once the command line has been read
  */
-export function prepareDecision(decision: Answer['decision'], values: unknown) {
+function prepareDecision(decision: Answer['decision'], values: unknown): Work {
   const { id, as: approver, reason } = options.parse(values);
-  return async ({ pool, config }: { pool: Pool; config: AdminConfig }) => {
+  return async ({ pool, config }) => {
     if (config.operatorApprovals === 'off')
       throw new UsageError(
         `Operators decide nothing in this ${config.environment} service. PURSER_OPERATOR_APPROVALS=on allows it.`,

@@ -1,0 +1,40 @@
+import { scopes } from '../../shared/domain/access.ts';
+import type { Command, Commands } from './command.ts';
+
+const prefix = 'npm run admin --';
+
+/** What each group of commands does, in words. */
+const words = `  account create makes an account and its first API key, and prints both; the key is shown this once only. --owner may
+  sign in as its owner, and is whom the built-in policy templates ask. The account's signing key is made by the three
+  signers when its first agent is created.
+  account set changes the settings that are given and prints them. --default-deny on: a payment of an agent without any
+  policy is denied. --owner: whom the built-in policy templates ask. --policy-writes bearer: only people who are signed
+  in change policies and templates. --ip-allowlist: networks from which the account may be used, off for everywhere;
+  plans growth and enterprise only.
+  plan set puts an account on a plan. An account on the plan enterprise may have limits of its own: requests of each key
+  and each person a minute, a day, and at once.
+  key create prints a key, this once only. --agent: it does that agent's business and no other. --scopes: what it may do
+  (${scopes.join(', ')}); all of that by default.
+  key list prints the keys of an account, never the keys themselves; key delete deletes one. It is refused at once.
+  revoke-all deletes all keys of an account and signs everybody out of it, at once. Its members can sign in again.
+  member invite lets somebody sign in who has the address; member set changes the role, member remove ends membership and
+  sessions. The last owner who has joined stays.
+  approval approve and reject decide the approval ID (apr_…) for one of its approvers, who cannot. In production only
+  with PURSER_OPERATOR_APPROVALS=on.
+
+  Everything is printed as JSON, and is in the audit log of the account with your name.
+  Needs DATABASE_URL and PURSER_ENV, as the api has them; with TEMPORAL_ADDRESS a decided payment is told at once.
+`;
+
+/** All commands, and what they do. */
+export function usageOf(commands: Commands): string {
+  const lines = Object.entries(commands).map(([name, command]) => `${prefix} ${synopsis(name, command)}`);
+  return `Usage: ${lines.join('\n       ')}\n\n${words}`;
+}
+
+function synopsis(name: string, { options, required = [], positional }: Command): string {
+  const given = Object.entries(options).map(([option, value]) =>
+    required.includes(option) ? `--${option} ${value}` : `[--${option} ${value}]`,
+  );
+  return [name, ...(positional === undefined ? [] : [positional.toUpperCase()]), ...given].join(' ');
+}
