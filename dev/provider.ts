@@ -33,6 +33,8 @@ export interface ProviderOptions {
   readonly redirectUri: string;
   /** More of oidc-provider's settings. */
   readonly settings?: Configuration;
+  /** Called before it serves, to put something around what it does. */
+  readonly prepare?: (provider: Provider) => void;
 }
 
 /** An identity provider on this machine. */
@@ -49,6 +51,7 @@ export async function startProvider(options: ProviderOptions): Promise<LocalProv
   const port = options.port === 0 ? await freePort() : options.port;
   const issuer = `http://${hostname}:${port}`;
   const provider = new Provider(issuer, configurationOf(options));
+  options.prepare?.(provider);
   const protocol = provider.callback();
   const server = createServer((request, response) => {
     setHeaders(response);
@@ -162,8 +165,10 @@ async function readForm(request: IncomingMessage): Promise<string> {
 
 /** A page for people; JSON for programs that ask for it. */
 function sendMessage({ request, response }: Omit<Choosing, 'users'>, status: number, message: string): void {
-  if (!request.headers.accept?.includes('application/json'))
-    return sendHtml(response, status, providerMessage(message));
+  if (!request.headers.accept?.includes('application/json')) {
+    sendHtml(response, status, providerMessage(message));
+    return;
+  }
   response.writeHead(status, { 'Content-Type': 'application/json' });
   response.end(JSON.stringify({ error: { message } }));
 }

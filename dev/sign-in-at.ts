@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { createCookieJar } from './cookie-jar.ts';
 
 /** Steps of a sign-in and some more. */
 const maxSteps = 12;
@@ -80,25 +81,4 @@ function messageIn(text: string): string {
   } catch {
     return text;
   }
-}
-
-/** Cookies by origin: unlike those of browsers, the ports of one machine do not share them. */
-function createCookieJar() {
-  const origins = new Map<string, Map<string, string>>();
-  const jarOf = (url: string) => {
-    const { origin } = new URL(url);
-    const jar = origins.get(origin) ?? new Map<string, string>();
-    origins.set(origin, jar);
-    return jar;
-  };
-  return {
-    of: (url: string) => [...jarOf(url)].map(([name, value]) => `${name}=${value}`).join('; '),
-    keep(url: string, lines: readonly string[]) {
-      for (const line of lines) {
-        const [pair = ''] = line.split(';');
-        const [name = '', ...value] = pair.split('=');
-        jarOf(url).set(name, value.join('='));
-      }
-    },
-  };
 }
