@@ -28,11 +28,11 @@ export const network = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** An origin as browsers send it: scheme, host and port, and nothing behind them. */
+/** An origin as browsers send it: scheme, host and port, and nothing behind them; never a pattern. */
 export const origin = z
   .string()
   .refine(
-    (text) => /^https?:/.test(text) && URL.parse(text)?.origin === text,
+    (text) => /^https?:\/\/[^*]+$/.test(text) && URL.parse(text)?.origin === text,
     'is not like https://console.example.com',
   );
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { RegistryOptions } from './chain/registry.ts';
+import { type RegistryOptions, refusedChains } from './chain/registry.ts';
 import { chainId, depth, extraToken, feeTiers, gwei, list, network, origin, port, rpcUrls } from './config-values.ts';
 import { isLoopback } from './domain/loopback.ts';
 import { mailAddress, publicUrl, smtpServer } from './mail-settings.ts';
@@ -172,9 +172,13 @@ function targetsOf(parsed: z.output<typeof targets>) {
   };
 }
 
-function wrongTargets(parsed: z.output<typeof targets> & { PURSER_ENV: 'sandbox' | 'production' }): string[] {
-  if (parsed.PURSER_ENV !== 'production') return [];
-  const wrong: string[] = [];
+type Surroundings = z.output<typeof targets> & z.output<typeof chains> & { PURSER_ENV: 'sandbox' | 'production' };
+
+/** What does not go with the environment, for every process that serves chains. */
+function wrongSurroundings(parsed: Surroundings): string[] {
+  const { PURSER_ENV: environment, PURSER_CHAINS: enabled } = parsed;
+  const wrong = refusedChains({ environment, enabled }).map((sentence) => `PURSER_CHAINS: ${sentence}`);
+  if (environment !== 'production') return wrong;
   if (parsed.PURSER_LOOPBACK_TARGETS === 'on')
     wrong.push(
       'PURSER_LOOPBACK_TARGETS is for trying out: it lets users reach this machine, so it is refused in production.',
@@ -215,15 +219,20 @@ function wrongSignIn(parsed: ApiEnv): string[] {
   for (const name of ['PURSER_OIDC_ISSUER', 'PURSER_PUBLIC_URL', 'PURSER_CONSOLE_URL'] as const)
     if (parsed[name]?.startsWith('http:') && !isLoopback(new URL(parsed[name]).hostname))
       wrong.push(`${name} must begin with https:// in production: whoever reads on the way can sign in.`);
+  for (const from of parsed.PURSER_CORS_ORIGINS)
+    if (from.startsWith('http:') && !isLoopback(new URL(from).hostname))
+      wrong.push(
+        `PURSER_CORS_ORIGINS: ${from} must begin with https:// in production: whoever is on the way can change its pages.`,
+      );
   return wrong;
 }
 
 /** What the api process is told. @throws ConfigError */
 export function apiConfig(env: Env) {
   const parsed = read(api, env);
+  const wrong = [...wrongSurroundings(parsed), ...wrongSignIn(parsed)];
   if (parsed.PURSER_ENV === 'production' && parsed.PURSER_FAUCET_URL)
-    throw new ConfigError(['PURSER_FAUCET_URL is for local chains: it is refused in production.']);
-  const wrong = [...wrongTargets(parsed), ...wrongSignIn(parsed)];
+    wrong.push('PURSER_FAUCET_URL is for local chains: it is refused in production.');
   if (wrong.length > 0) throw new ConfigError(wrong);
   return {
     environment: parsed.PURSER_ENV,
@@ -284,7 +293,7 @@ export type AdminConfig = ReturnType<typeof adminConfig>;
 export function workerConfig(env: Env) {
   const parsed = read(worker, env);
   const serves = (queue: QueueName) => parsed.PURSER_QUEUES.includes(queue);
-  const wrong = wrongTargets(parsed);
+  const wrong = wrongSurroundings(parsed);
   const need = (name: keyof typeof parsed, ...queues: QueueName[]) => {
     const wanting = queues.filter(serves);
     if (wanting.length > 0 && parsed[name] === undefined)

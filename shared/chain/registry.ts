@@ -137,6 +137,16 @@ export interface Registry {
   nativeToken(chainId: string): Token;
 }
 
+/** A sentence for each chain that is unknown, or that the environment refuses: mainnets in sandbox, others in production. */
+export function refusedChains({ environment, enabled }: Pick<RegistryOptions, 'environment' | 'enabled'>): string[] {
+  return enabled.flatMap((id) => {
+    const chain = known.find((each) => each.id === id);
+    if (!chain) return [`Chain ${id} is not known. Known are ${known.map((each) => each.id).join(', ')}.`];
+    if ((chain.network === 'mainnet') === (environment === 'production')) return [];
+    return [`Chain ${id} (${chain.name}, ${chain.network}) cannot be served in ${environment}.`];
+  });
+}
+
 /**
  * Builds the registry.
  * @throws Error naming the chain that is unknown or that the environment refuses (mainnets in sandbox, others in production)
@@ -147,11 +157,10 @@ export function createRegistry({
   extraTokens = [],
   confirmations = {},
 }: RegistryOptions): Registry {
+  const refused = refusedChains({ environment, enabled });
+  if (refused.length > 0) throw new Error(refused.join(' '));
   const chains = enabled.map((id): Chain => {
-    const chain = known.find((each) => each.id === id);
-    if (!chain) throw new Error(`Chain ${id} is not known. Known are ${known.map((each) => each.id).join(', ')}.`);
-    if ((chain.network === 'mainnet') !== (environment === 'production'))
-      throw new Error(`Chain ${id} (${chain.name}, ${chain.network}) cannot be served in ${environment}.`);
+    const chain = known.find((each) => each.id === id)!;
     const added = extraTokens.filter((each) => each.chain === id);
     const kept = chain.tokens.filter((each) => !added.some((extra) => extra.symbol === each.symbol));
     return { ...chain, confirmations: confirmations[id] ?? chain.confirmations, tokens: [...kept, ...added] };

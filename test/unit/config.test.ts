@@ -8,6 +8,14 @@ const api = {
   PURSER_CHAINS: 'eip155:31337',
   PURSER_WEBHOOK_PUBLIC_KEY_FILE: '/keys/webhooks-public.json',
 };
+const production = { ...api, PURSER_ENV: 'production', PURSER_CHAINS: 'eip155:1' };
+const signIn = {
+  PURSER_TOKEN_KEYS_FILE: '/keys/tokens.jwks.json',
+  PURSER_PUBLIC_URL: 'https://purser.example.com/',
+  PURSER_OIDC_ISSUER: 'https://id.example.com/realm',
+  PURSER_OIDC_CLIENT_ID: 'purser',
+  PURSER_OIDC_CLIENT_SECRET: 'hunter2',
+};
 const worker = {
   ...api,
   PURSER_POLICY_KEY_FILE: '/keys/policy.json',
@@ -72,22 +80,128 @@ describe('configuration of the api', () => {
     }
   });
 
-  it('refuses the faucet in production', () => {
+  it('names everything together that is for trying out, in production', () => {
     const env = {
-      ...api,
-      PURSER_ENV: 'production',
-      PURSER_CHAINS: 'eip155:1',
-      PURSER_FAUCET_URL: 'http://127.0.0.1:1',
+      ...{ ...production, PURSER_CHAINS: 'eip155:1,eip155:84532,eip155:31337,eip155:5' },
+      ...{ PURSER_FAUCET_URL: 'http://127.0.0.1:1', PURSER_LOOPBACK_TARGETS: 'on', PURSER_TARGET_CA_FILE: '/ca.pem' },
     };
-    expect(message(() => apiConfig(env))).toMatch(/PURSER_FAUCET_URL .* refused in production/);
+    const text = message(() => apiConfig(env));
+    expect(text).toMatch(
+      /PURSER_CHAINS: Chain eip155:84532 \(Base Sepolia, testnet\) cannot be served in production\./,
+    );
+    expect(text).toMatch(/PURSER_CHAINS: Chain eip155:31337 \(Local, local\) cannot be served in production\./);
+    expect(text).toMatch(/PURSER_CHAINS: Chain eip155:5 is not known/);
+    expect(text).toMatch(/PURSER_FAUCET_URL .* refused in production/);
+    expect(text).toMatch(/PURSER_LOOPBACK_TARGETS .* refused in production/);
+    expect(text).toMatch(/PURSER_TARGET_CA_FILE .* refused in production/);
+    expect(text).not.toContain('eip155:1 ');
   });
 
-  it('refuses the keys of the development issuer in production', () => {
-    const keys = { PURSER_DEV_TOKEN_KEYS_FILE: '/keys/jwks.json' };
-    expect(apiConfig({ ...api, ...keys }).tokenKeysFile).toBe('/keys/jwks.json');
-    expect(message(() => apiConfig({ ...api, ...keys, PURSER_ENV: 'production', PURSER_CHAINS: 'eip155:1' }))).toMatch(
-      /PURSER_DEV_TOKEN_KEYS_FILE .* refused in production/,
+  it('refuses mainnets in sandbox, by name', () => {
+    for (const read of [apiConfig, workerConfig])
+      expect(message(() => read({ ...worker, PURSER_CHAINS: 'eip155:31337,eip155:8453' }))).toMatch(
+        /PURSER_CHAINS: Chain eip155:8453 \(Base, mainnet\) cannot be served in sandbox\./,
+      );
+  });
+
+  it('takes no tokens, lets nobody sign in, lets no page in and trusts no proxy, unless told to', () => {
+    expect(apiConfig(api)).toMatchObject({
+      ...{ tokenKeysFile: undefined, publicUrl: undefined, oidc: undefined, consoleUrl: undefined },
+      ...{ signUp: 'first', corsOrigins: [], trustedProxies: [], failedAuthPerMinute: 10 },
+    });
+  });
+
+  it('reads how people sign in', () => {
+    const config = apiConfig({ ...api, ...signIn });
+    expect(config.oidc).toEqual({
+      ...{ issuer: 'https://id.example.com/realm', clientId: 'purser', clientSecret: 'hunter2' },
+      ...{ scopes: 'openid email profile', trustsEmail: false },
+    });
+    expect(config).toMatchObject({ tokenKeysFile: '/keys/tokens.jwks.json', publicUrl: 'https://purser.example.com' });
+    const { PURSER_OIDC_CLIENT_SECRET: _, ...isPublic } = signIn;
+    const other = { PURSER_OIDC_EMAIL_VERIFIED: 'always', PURSER_OIDC_SCOPES: 'openid', PURSER_SIGN_UP: 'invited' };
+    expect(apiConfig({ ...api, ...isPublic, ...other })).toMatchObject({
+      oidc: { clientSecret: undefined, trustsEmail: true, scopes: 'openid' },
+      signUp: 'invited',
+    });
+  });
+
+  it('reads whose pages are let in and whose word for an address counts, as they are compared', () => {
+    const config = apiConfig({
+      ...api,
+      PURSER_CORS_ORIGINS: 'https://console.example.com, http://localhost:3000',
+      PURSER_TRUSTED_PROXIES: '10.0.0.0/8, 192.0.2.7,2001:DB8::/32, ::ffff:172.16.0.0/108',
+    });
+    expect(config.corsOrigins).toEqual(['https://console.example.com', 'http://localhost:3000']);
+    expect(config.trustedProxies).toEqual(['10.0.0.0/8', '192.0.2.7/32', '2001:db8::/32', '172.16.0.0/12']);
+  });
+
+  it.each([
+    ['PURSER_OIDC_CLIENT_ID', /PURSER_OIDC_ISSUER and PURSER_OIDC_CLIENT_ID belong together/],
+    ['PURSER_OIDC_ISSUER', /PURSER_OIDC_ISSUER and PURSER_OIDC_CLIENT_ID belong together/],
+    ['PURSER_TOKEN_KEYS_FILE', /PURSER_TOKEN_KEYS_FILE is missing: who signs in/],
+    ['PURSER_PUBLIC_URL', /PURSER_PUBLIC_URL is missing: it stands in access tokens/],
+  ])('says that sign-in cannot do without %s', (name, expected) => {
+    expect(message(() => apiConfig({ ...api, ...signIn, [name]: '' }))).toMatch(expected);
+  });
+
+  it.each(['PURSER_OIDC_ISSUER', 'PURSER_PUBLIC_URL', 'PURSER_CONSOLE_URL'])(
+    'wants %s to be read by nobody on its way in production',
+    (name) => {
+      const env = { ...production, ...signIn, PURSER_CONSOLE_URL: 'https://console.example.com' };
+      expect(apiConfig(env).environment).toBe('production');
+      expect(apiConfig({ ...env, [name]: 'http://127.0.0.1:9000' }).environment).toBe('production');
+      expect(message(() => apiConfig({ ...env, [name]: 'http://id.example.com' }))).toMatch(
+        new RegExp(`${name} must begin with https:// in production`),
+      );
+      expect(apiConfig({ ...api, ...signIn, [name]: 'http://id.example.com' }).environment).toBe('sandbox');
+    },
+  );
+
+  it('lets in pages only that came unchanged in production', () => {
+    const env = { ...production, PURSER_CORS_ORIGINS: 'http://localhost:3000,http://console.example.com' };
+    expect(message(() => apiConfig(env))).toMatch(
+      /PURSER_CORS_ORIGINS: http:\/\/console\.example\.com must begin with https:\/\/ in production/,
     );
+    expect(apiConfig({ ...env, PURSER_CORS_ORIGINS: 'http://localhost:3000' }).corsOrigins).toHaveLength(1);
+  });
+
+  it.each([
+    ['PURSER_PUBLIC_URL', 'purser.example.com'],
+    ['PURSER_CONSOLE_URL', 'https://user:pass@console.example.com'],
+    ['PURSER_CORS_ORIGINS', '*'],
+    ['PURSER_CORS_ORIGINS', 'null'],
+    ['PURSER_CORS_ORIGINS', 'https://console.example.com/'],
+    ['PURSER_CORS_ORIGINS', 'https://Console.example.com'],
+    ['PURSER_CORS_ORIGINS', 'https://*.example.com'],
+    ['PURSER_CORS_ORIGINS', 'console.example.com'],
+    ['PURSER_CORS_ORIGINS', 'chrome-extension://abc'],
+    ['PURSER_TRUSTED_PROXIES', '0.0.0.0/0'],
+    ['PURSER_TRUSTED_PROXIES', '10.0.0.0/8, ::/0'],
+    ['PURSER_TRUSTED_PROXIES', '10.0.0.1/8'],
+    ['PURSER_TRUSTED_PROXIES', 'loopback'],
+    ['PURSER_TRUSTED_PROXIES', 'true'],
+    ['PURSER_TRUSTED_PROXIES', '1'],
+    ['PURSER_FAILED_AUTH_PER_MINUTE', '0'],
+    ['PURSER_FAILED_AUTH_PER_MINUTE', 'ten'],
+    ['PURSER_OIDC_ISSUER', 'id.example.com'],
+    ['PURSER_OIDC_ISSUER', 'ftp://id.example.com'],
+    ['PURSER_OIDC_EMAIL_VERIFIED', 'never'],
+    ['PURSER_SIGN_UP', 'everybody'],
+    ['PURSER_LOOPBACK_TARGETS', 'yes'],
+    ['PURSER_FAUCET_URL', 'faucet'],
+    ['PURSER_DECISION_WAIT_MS', '0'],
+    ['PURSER_DATABASE_POOL', '0'],
+    ['PURSER_CHAINS', 'base'],
+    ['PURSER_CHAINS', ' , '],
+    ['PURSER_LOG_LEVEL', 'loud'],
+    ['PURSER_ENV', 'staging'],
+    ['PURSER_CONFIRMATIONS_EIP155_31337', '0'],
+  ])('refuses %s = %j by its name', (name, value) => {
+    const text = message(() => apiConfig({ ...api, ...signIn, [name]: value }));
+    expect(text).toContain(`${name}: `);
+    expect(text.split('\n')).toHaveLength(2);
+    expect(text).not.toContain('hunter2');
   });
 
   it.each([
