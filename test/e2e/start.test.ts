@@ -45,13 +45,14 @@ describe('npm start in a fresh clone', () => {
       .find((text) => text.includes(`curl -s ${endpoint} `));
     return JSON.parse(execFileSync('bash', ['-c', line ?? 'false'], { encoding: 'utf8' })) as T;
   };
+  /** What a command of the package says. */
+  const run = async (...args: string[]) => {
+    const env = { ...process.env, PURSER_HOME: home };
+    return (await promisify(execFile)('npm', ['run', '--silent', ...args], { cwd: clone, env })).stdout;
+  };
   /** The command that the screen shows. */
   const signInByCommand = async (email: string) => {
-    const { stdout } = await promisify(execFile)('npm', ['run', '--silent', 'sign-in', '--', email], {
-      cwd: clone,
-      env: { ...process.env, PURSER_HOME: home },
-    });
-    return JSON.parse(stdout) as { access_token: string; user: { email: string } };
+    return JSON.parse(await run('sign-in', '--', email)) as { access_token: string; user: { email: string } };
   };
   const mails = async (stack: DevStack) => {
     const answer = await fetch(`${stack.facts().mail_url}/api/mails`);
@@ -138,6 +139,11 @@ describe('npm start in a fresh clone', () => {
       headers: { Authorization: `Bearer ${approver.access_token}` },
     });
     expect(await agents.json()).toMatchObject({ total: 2 });
+
+    const demo = await run('demo');
+    expect(demo.match(/^ {2}confirmed after/gm)).toHaveLength(2);
+    expect(demo).toContain('The agent tries to be rid of its limit: 403 insufficient_permissions');
+    expect(demo).not.toMatch(/purser_test_\w{5}/);
 
     const second = start();
     expect(await second.exitCode).toBe(1);
