@@ -170,7 +170,7 @@ function sendMessage({ request, response }: Omit<Choosing, 'users'>, status: num
     return;
   }
   response.writeHead(status, { 'Content-Type': 'application/json' });
-  response.end(JSON.stringify({ error: { message } }));
+  response.end(JSON.stringify({ message }));
 }
 
 function sendHtml(response: ServerResponse, status: number, page: string): void {

@@ -76,8 +76,8 @@ async function readAnswer(response: Response): Promise<unknown> {
 
 function messageIn(text: string): string {
   try {
-    const { error } = JSON.parse(text) as { error?: { message?: string } };
-    return error?.message ?? text;
+    const { message } = JSON.parse(text) as { message?: string };
+    return message ?? text;
   } catch {
     return text;
   }
