@@ -40,7 +40,7 @@ export interface Once {
 export const unkeyed: Once = { claim: async () => {}, answer: async () => {} };
 
 /** Ends a database transaction whose request another one has taken first; never seen by a client. */
-export class KeyInUse extends Error {
+class KeyInUse extends Error {
   override readonly name = 'KeyInUse';
 }
 

@@ -1,4 +1,4 @@
-import { type AgentRow, findAgent } from '../shared/db/agents.ts';
+import { type AgentRow, findAgent, hasOrHadAgent, shareAgent } from '../shared/db/agents.ts';
 import type { Queryable } from '../shared/db/pool.ts';
 import { PurserError } from '../shared/errors.ts';
 import { isId } from '../shared/ids.ts';
@@ -10,9 +10,31 @@ export async function requireAgent(
 ): Promise<AgentRow> {
   const agent = isId('agent', id) ? await findAgent(db, { id, accountId }) : undefined;
   if (agent) return agent;
-  throw new PurserError('invalid_request', `agent_id ${JSON.stringify(id)} is no agent of this account.`, {
-    param: 'agent_id',
-  });
+  throw unknownAgent(id);
+}
+
+/** The same for one that is to be referred to: it is not deleted before the database transaction ends. @throws PurserError 400 */
+export async function requireLastingAgent(
+  db: Queryable,
+  { id, accountId }: { id: string; accountId: string },
+): Promise<AgentRow> {
+  const agent = isId('agent', id) ? await shareAgent(db, { id, accountId }) : undefined;
+  if (agent) return agent;
+  throw unknownAgent(id);
+}
+
+/** The same for a filter of a history, where it may have been deleted since. @throws PurserError 400 */
+export async function requireKnownAgent(
+  db: Queryable,
+  { id, accountId }: { id: string; accountId: string },
+): Promise<void> {
+  if (!isId('agent', id) || !(await hasOrHadAgent(db, { id, accountId }))) throw unknownAgent(id);
+}
+
+/** That a body or a query names none of this account. */
+export function unknownAgent(id: string): PurserError {
+  const message = `agent_id ${JSON.stringify(id)} is no agent of this account.`;
+  return new PurserError('invalid_request', message, { param: 'agent_id' });
 }
 
 /** The same for an agent that is to pay. @throws PurserError 400 `agent_inactive` as well */

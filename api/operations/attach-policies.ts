@@ -5,6 +5,7 @@ import { countPolicies, insertPolicy, type PolicyRow } from '../../shared/db/pol
 import type { Queryable } from '../../shared/db/pool.ts';
 import { PurserError } from '../../shared/errors.ts';
 import { newId } from '../../shared/ids.ts';
+import { unknownAgent } from '../require-agent.ts';
 import type { createTypedRulesSchema } from '../schemas/policies.ts';
 
 /** A policy as it was validated. */
@@ -16,7 +17,7 @@ export const maxPolicies = 20;
 /**
  * Attaches policies to an agent, in the order given. Runs inside the caller's database transaction and takes the
  * agent's lock: a payment is judged by the policies of before or of after, and what two callers add is counted together.
- * @throws PurserError 403 when the agent would have more than 20
+ * @throws PurserError 403 when the agent would have more than 20, 400 when it was deleted meanwhile
  */
 export async function attachPolicies(
   db: Queryable,
@@ -30,7 +31,8 @@ export async function attachPolicies(
     policies: readonly GivenPolicy[];
   },
 ): Promise<PolicyRow[]> {
-  await lockAgent(db, { id: agentId });
+  const agent = await lockAgent(db, { id: agentId });
+  if (!agent || agent.is_deleted) throw unknownAgent(agentId);
   const present = await countPolicies(db, { accountId, agentId });
   if (present + policies.length > maxPolicies)
     throw new PurserError(

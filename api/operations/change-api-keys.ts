@@ -9,7 +9,7 @@ import { newId } from '../../shared/ids.ts';
 import type { Once } from '../idempotency.ts';
 import { usableScopes } from '../key-scopes.ts';
 import { showApiKey } from '../render/api-key.ts';
-import { requireAgent } from '../require-agent.ts';
+import { requireLastingAgent } from '../require-agent.ts';
 import type { CreateApiKeyBody } from '../schemas/api-keys.ts';
 
 /** Keys of an account at most. */
@@ -31,7 +31,7 @@ export function makeApiKey(
     await once.claim(db, { resourceId: id });
     // Keys that are made at once are counted one after the other.
     await lockAccount(db, { id: accountId });
-    if (agentId !== null) await requireAgent(db, { id: agentId, accountId });
+    if (agentId !== null) await requireLastingAgent(db, { id: agentId, accountId });
     requireUsable({ scopes, agentId });
     if (expiresAt !== null) await requireFuture(db, expiresAt);
     if ((await countApiKeys(db, { accountId })) >= maxApiKeys) throw tooMany();

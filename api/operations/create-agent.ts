@@ -4,12 +4,13 @@ import { takeChildIndex } from '../../shared/db/account-keys.ts';
 import { type AgentRow, findAgent, insertAgent, insertWallet, isAgentNameTaken } from '../../shared/db/agents.ts';
 import { type Acting, insertAudit } from '../../shared/db/audit.ts';
 import { insertEvent } from '../../shared/db/events.ts';
-import { inTransaction, type Pool, violatedConstraint } from '../../shared/db/pool.ts';
+import { inTransaction, type Pool } from '../../shared/db/pool.ts';
 import type { Plan } from '../../shared/domain/plans.ts';
 import { PurserError } from '../../shared/errors.ts';
 import { newId } from '../../shared/ids.ts';
 import type { Logger } from '../../shared/log.ts';
 import type { Once } from '../idempotency.ts';
+import { isNameConflict, nameTaken } from '../name-taken.ts';
 import { renderAgent } from '../render/agent.ts';
 import { requireChain } from '../require-chain.ts';
 import { requireRoom } from '../require-room.ts';
@@ -97,16 +98,7 @@ async function storeAgent(
     });
   } catch (error) {
     if (error instanceof NoAccountKey) return 'no_key';
-    // Two requests with one name at the same moment.
-    if (violatedConstraint(error) === 'agents_name_is_unique') throw nameTaken(body.agent_name);
+    if (isNameConflict(error)) throw nameTaken(body.agent_name);
     throw error;
   }
-}
-
-function nameTaken(name: string): PurserError {
-  return new PurserError(
-    'invalid_request',
-    `agent_name ${JSON.stringify(name)} is taken by another agent of this account. Choose another one.`,
-    { param: 'agent_name' },
-  );
 }

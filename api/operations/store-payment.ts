@@ -1,19 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  inTransaction,
-  isConnectionError,
-  type Pool,
-  type Queryable,
-  violatedConstraint,
-} from '../../shared/db/pool.ts';
+import { inTransaction, isConnectionError, type Pool, type Queryable } from '../../shared/db/pool.ts';
 import { PurserError } from '../../shared/errors.ts';
 import { isX402 } from '../../shared/payment.ts';
-import { KeyInUse, type Once } from '../idempotency.ts';
+import type { Once } from '../idempotency.ts';
 
 const storeTries = 3;
 const storePauseMs = 200;
-/** What a row is refused by that is there already. */
-const primaryKeys = ['transactions_pkey', 'x402_payments_pkey'];
 
 /**
  * Stores a payment under the id that it was given, and with it the request's key. A connection that breaks meanwhile
@@ -42,11 +34,12 @@ export async function storePayment<Row>(
         return store(db);
       });
     } catch (error) {
-      if (attempt > 1 && (error instanceof KeyInUse || primaryKeys.includes(violatedConstraint(error) ?? ''))) {
-        const own = await find();
+      if (!isConnectionError(error)) {
+        // Whatever it is refused for: an earlier try may have been kept.
+        const own = attempt > 1 ? await find() : undefined;
         if (own) return own;
+        throw error;
       }
-      if (!isConnectionError(error)) throw error;
       if (attempt === storeTries) throw unknownOutcome(id, error);
       await sleep(storePauseMs);
     }

@@ -14,7 +14,7 @@ import { newId } from '../../shared/ids.ts';
 import type { Logger } from '../../shared/log.ts';
 import { renderTransaction } from '../../shared/render-transaction.ts';
 import type { Once } from '../idempotency.ts';
-import { requireActiveAgent } from '../require-agent.ts';
+import { requireActiveAgent, requireLastingAgent } from '../require-agent.ts';
 import type { CreateTransactionBody } from '../schemas/transactions.ts';
 import type { TemporalGateway } from '../temporal-gateway.ts';
 import { resolvePayment } from './resolve-payment.ts';
@@ -58,6 +58,7 @@ export async function submitTransaction(
 /** In one database transaction. */
 async function store(db: Queryable, { row, acting }: { row: NewTransaction; acting: Acting }): Promise<TransactionRow> {
   const stored = await insertTransaction(db, row);
+  await requireLastingAgent(db, { id: row.agentId, accountId: row.accountId });
   await insertAudit(db, {
     accountId: row.accountId,
     agentId: row.agentId,

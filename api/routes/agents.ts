@@ -1,13 +1,24 @@
 import { countAgents, findAgent, listAgents } from '../../shared/db/agents.ts';
+import { PurserError } from '../../shared/errors.ts';
 import { isId } from '../../shared/ids.ts';
 import { boundAgentOf, type Caller } from '../caller.ts';
 import { defineEndpoint, type Endpoint } from '../endpoint.ts';
 import { agentBalances } from '../operations/agent-balances.ts';
 import { type CreateAgentDependencies, createAgent } from '../operations/create-agent.ts';
+import { removeAgent } from '../operations/delete-agent.ts';
 import { setAgentStatus } from '../operations/set-agent-status.ts';
+import { changeAgent } from '../operations/update-agent.ts';
 import { readPage } from '../read-page.ts';
 import { renderAgent } from '../render/agent.ts';
-import { agent, agentList, createAgentBody, listAgentsQuery, setAgentStatusBody } from '../schemas/agents.ts';
+import {
+  agent,
+  agentList,
+  createAgentBody,
+  deletedAgent,
+  listAgentsQuery,
+  setAgentStatusBody,
+  updateAgentBody,
+} from '../schemas/agents.ts';
 import { balances } from '../schemas/balances.ts';
 
 const tag = 'Agents';
@@ -73,6 +84,41 @@ export function createAgentEndpoints(deps: CreateAgentDependencies): Endpoint[] 
       handle: async ({ found }) => renderAgent(found),
     }),
     defineEndpoint({
+      method: 'put',
+      path: '/agents/{id}',
+      operationId: 'updateAgent',
+      tag,
+      summary: 'Change what an agent is called and what is noted of it',
+      description:
+        'What is left out stays as it is; `null` takes a description or metadata away. What the agent may do is not changed by this.',
+      body: updateAgentBody,
+      answer: agent,
+      errors: ['invalid_request', 'resource_not_found'],
+      find,
+      agentOf: (found) => found.id,
+      handle: async ({ caller, acting, found, body }) => {
+        const changed = await changeAgent(pool, { id: found.id, accountId: caller.accountId, acting, body });
+        return renderAgent(changed ?? gone(found.id));
+      },
+    }),
+    defineEndpoint({
+      method: 'delete',
+      path: '/agents/{id}',
+      operationId: 'deleteAgent',
+      tag,
+      summary: 'Delete an agent',
+      description:
+        'Only with nothing under way and nothing in its wallet, but for a rest of the coin of a chain that could not pay for its own transfer; otherwise 400, and `details` lists what is there. Its API keys and its policies go with it, and its name is free again. What it did can still be listed by its id. The key of its wallet is not destroyed. A second time: 404.',
+      answer: deletedAgent,
+      errors: ['invalid_request', 'resource_not_found'],
+      find,
+      agentOf: (found) => found.id,
+      handle: async ({ acting, found, log }) => {
+        if (!(await removeAgent(deps, { agent: found, acting, log }))) gone(found.id);
+        return { id: found.id, deleted: true };
+      },
+    }),
+    defineEndpoint({
       method: 'get',
       path: '/agents/{id}/balances',
       operationId: 'getAgentBalances',
@@ -106,8 +152,13 @@ export function createAgentEndpoints(deps: CreateAgentDependencies): Endpoint[] 
           acting,
           status: body.status,
         });
-        return renderAgent(changed ?? found);
+        return renderAgent(changed ?? gone(found.id));
       },
     }),
   ];
+}
+
+/** Deleted by somebody else between being found and being changed. */
+function gone(id: string): never {
+  throw new PurserError('resource_not_found', `There is no ${JSON.stringify(id)} in this account.`);
 }

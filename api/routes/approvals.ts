@@ -16,7 +16,7 @@ import { answerPayment } from '../operations/answer-payment.ts';
 import { answerRefusal } from '../operations/answer-refusal.ts';
 import { type Answer, decideApprovals } from '../operations/decide-approval.ts';
 import { readPage } from '../read-page.ts';
-import { requireAgent } from '../require-agent.ts';
+import { requireKnownAgent } from '../require-agent.ts';
 import { approval, approvalList, decideBody, listApprovalsQuery } from '../schemas/approvals.ts';
 import type { TemporalGateway } from '../temporal-gateway.ts';
 
@@ -59,7 +59,8 @@ function readEndpoints({ pool }: ApprovalDependencies): Endpoint[] {
       errors: ['invalid_request'],
       handle: async ({ caller, query }) => {
         const filter = { accountId: caller.accountId, agentId: query.agent_id, status: query.status };
-        if (filter.agentId !== undefined) await requireAgent(pool, { id: filter.agentId, accountId: caller.accountId });
+        if (filter.agentId !== undefined)
+          await requireKnownAgent(pool, { id: filter.agentId, accountId: caller.accountId });
         return readPage({
           page: query,
           count: () => countApprovals(pool, filter),

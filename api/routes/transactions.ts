@@ -11,7 +11,7 @@ import {
   submittedTransaction,
 } from '../operations/submit-transaction.ts';
 import { readPage } from '../read-page.ts';
-import { requireAgent } from '../require-agent.ts';
+import { requireKnownAgent } from '../require-agent.ts';
 import { simulation } from '../schemas/simulate.ts';
 import {
   createTransactionBody,
@@ -86,7 +86,8 @@ export function createTransactionEndpoints(deps: SubmitTransactionDependencies):
       errors: ['invalid_request'],
       handle: async ({ caller, query }) => {
         const filter = { accountId: caller.accountId, agentId: query.agent_id, status: query.status };
-        if (filter.agentId !== undefined) await requireAgent(pool, { id: filter.agentId, accountId: caller.accountId });
+        if (filter.agentId !== undefined)
+          await requireKnownAgent(pool, { id: filter.agentId, accountId: caller.accountId });
         return readPage({
           page: query,
           count: () => countTransactions(pool, filter),

@@ -15,7 +15,7 @@ import { type DeleteSessionDependencies, deleteSession } from '../operations/del
 import { type PayX402Dependencies, payX402 } from '../operations/pay-x402.ts';
 import { answerX402Payment } from '../operations/x402-payment-answer.ts';
 import { readPage } from '../read-page.ts';
-import { requireAgent } from '../require-agent.ts';
+import { requireKnownAgent } from '../require-agent.ts';
 import {
   createSessionBody,
   deletedSession,
@@ -76,7 +76,8 @@ function sessionEndpoints(deps: X402Dependencies): Endpoint[] {
       errors: ['invalid_request'],
       handle: async ({ caller, query }) => {
         const filter = { accountId: caller.accountId, agentId: query.agent_id, status: query.status };
-        if (filter.agentId !== undefined) await requireAgent(pool, { id: filter.agentId, accountId: caller.accountId });
+        if (filter.agentId !== undefined)
+          await requireKnownAgent(pool, { id: filter.agentId, accountId: caller.accountId });
         return readPage({
           page: query,
           count: () => countSessions(pool, filter),

@@ -25,25 +25,39 @@ function isJsonObject(value: string): boolean {
   }
 }
 
+const agentName = text({
+  minLength: 1,
+  maxLength: 128,
+  description: 'Display name, unique within the account (case counts, after Unicode NFC).',
+  example: 'research-agent',
+});
+const agentDescription = text({
+  maxLength: 1024,
+  multiline: true,
+  description: 'What the agent is for.',
+  example: 'Buys data sets for the research team.',
+});
+
 export const createAgentBody = z.strictObject({
-  agent_name: text({
-    minLength: 1,
-    maxLength: 128,
-    description: 'Display name, unique within the account (case counts, after Unicode NFC).',
-    example: 'research-agent',
-  }),
+  agent_name: agentName,
   chain: chainId,
-  agent_description: optional(
-    text({
-      maxLength: 1024,
-      multiline: true,
-      description: 'What the agent is for.',
-      example: 'Buys data sets for the research team.',
-    }),
-  ),
+  agent_description: optional(agentDescription),
   metadata: optional(metadata),
 });
 export type CreateAgentBody = z.output<typeof createAgentBody>;
+
+/** What is left out stays as it is; null takes away what an agent need not have. */
+export const updateAgentBody = z
+  .strictObject({
+    agent_name: optional(agentName),
+    agent_description: agentDescription.nullable().optional(),
+    metadata: metadata.nullable().optional(),
+  })
+  .refine((given) => Object.values(given).some((value) => value !== undefined), {
+    error: 'must have at least one of agent_name, agent_description and metadata.',
+  })
+  .meta({ example: { agent_description: 'Buys data sets for the sales team.' }, minProperties: 1 });
+export type UpdateAgentBody = z.output<typeof updateAgentBody>;
 
 const status = z.enum(['active', 'inactive']);
 
@@ -57,9 +71,14 @@ export const listAgentsQuery = z.strictObject({
   chain: z.string().optional().meta({ description: 'Only agents whose wallet is on this chain (CAIP-2).' }),
 });
 
+const agentId = z.string().meta({
+  description: 'Identifier, `agent_…`.',
+  example: 'agent_01kahvd1r0fv2t5c7m4y2q8s3z',
+});
+
 export const agent = z
   .object({
-    id: z.string().meta({ description: 'Identifier, `agent_…`.', example: 'agent_01kahvd1r0fv2t5c7m4y2q8s3z' }),
+    id: agentId,
     agent_name: z.string().meta({ example: 'research-agent' }),
     agent_description: z.string().nullable().meta({ example: 'Buys data sets for the research team.' }),
     wallet: z
@@ -76,5 +95,9 @@ export const agent = z
     created_at: instant,
   })
   .meta({ id: 'Agent' });
+
+export const deletedAgent = z
+  .object({ id: agentId, deleted: z.literal(true) })
+  .meta({ id: 'DeletedAgent', description: 'What was deleted.' });
 
 export const agentList = listOf(agent, 'Agent');

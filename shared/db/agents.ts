@@ -50,26 +50,43 @@ export async function isAgentNameTaken(
   db: Queryable,
   { accountId, agentName }: { accountId: string; agentName: string },
 ): Promise<boolean> {
-  const { rowCount } = await db.query('select from agents where account_id = $1 and agent_name = $2', [
-    accountId,
-    agentName,
-  ]);
+  const { rowCount } = await db.query(
+    'select from agents where account_id = $1 and agent_name = $2 and deleted_at is null',
+    [accountId, agentName],
+  );
   return rowCount !== 0;
 }
 
 const withWallet = `select agents.*, wallets.id as wallet_id, wallets.address
   from agents join wallets on wallets.agent_id = agents.id`;
 
-/** The agent, if it is this account's. */
+const present = `${withWallet} where agents.id = $1 and agents.account_id = $2 and agents.deleted_at is null`;
+
+/** The agent, if it is this account's and was not deleted. */
 export async function findAgent(
   db: Queryable,
   { id, accountId }: { id: string; accountId: string },
 ): Promise<AgentRow | undefined> {
-  const { rows } = await db.query<AgentRow>(`${withWallet} where agents.id = $1 and agents.account_id = $2`, [
-    id,
-    accountId,
-  ]);
+  const { rows } = await db.query<AgentRow>(present, [id, accountId]);
   return rows[0];
+}
+
+/** The same, and it stays until the database transaction ends, for what is to refer to it. Others may change it meanwhile. */
+export async function shareAgent(
+  db: Queryable,
+  { id, accountId }: { id: string; accountId: string },
+): Promise<AgentRow | undefined> {
+  const { rows } = await db.query<AgentRow>(`${present} for key share of agents`, [id, accountId]);
+  return rows[0];
+}
+
+/** Whether the account has this agent, or had it: what it did can still be listed. */
+export async function hasOrHadAgent(
+  db: Queryable,
+  { id, accountId }: { id: string; accountId: string },
+): Promise<boolean> {
+  const { rowCount } = await db.query('select from agents where id = $1 and account_id = $2', [id, accountId]);
+  return rowCount === 1;
 }
 
 export interface AgentFilter {
@@ -80,7 +97,7 @@ export interface AgentFilter {
   readonly chain?: string | undefined;
 }
 
-const filtered = `agents.account_id = $1 and ($2::text is null or agents.status = $2)
+const filtered = `agents.account_id = $1 and agents.deleted_at is null and ($2::text is null or agents.status = $2)
   and ($3::text is null or agents.chain = $3) and ($4::text is null or agents.id = $4)`;
 const filterOf = ({ accountId, status, chain, id }: AgentFilter) => [
   accountId,
@@ -109,19 +126,29 @@ export async function countAgents(db: Queryable, filter: AgentFilter): Promise<n
   return rows[0]!.count;
 }
 
+/** What is looked at of an agent under its lock. */
+interface LockedAgent {
+  readonly id: string;
+  /** Of a deleted one: `inactive`. */
+  readonly status: AgentStatus;
+  readonly is_deleted: boolean;
+}
+
 /**
  * The agent's status, whoever's it is, locked until the database transaction ends. The first lock of every writer.
  * `no key`: a new payment only refers to the agent, and need not wait for one that is being judged.
  */
-export async function lockAgent(
-  db: Queryable,
-  { id }: { id: string },
-): Promise<{ id: string; status: AgentStatus } | undefined> {
-  const { rows } = await db.query<{ id: string; status: AgentStatus }>(
-    'select id, status from agents where id = $1 for no key update',
+export async function lockAgent(db: Queryable, { id }: { id: string }): Promise<LockedAgent | undefined> {
+  const { rows } = await db.query<LockedAgent>(
+    'select id, status, deleted_at is not null as is_deleted from agents where id = $1 for no key update',
     [id],
   );
   return rows[0];
+}
+
+/** The same lock, and one that also waits for new payments that refer to the agent, and lets them wait. For its deletion. */
+export async function lockAgentWhole(db: Queryable, { id }: { id: string }): Promise<void> {
+  await db.query('select from agents where id = $1 for update', [id]);
 }
 
 /** Sets the status, unless the agent has it already. @returns whether it changed */
@@ -130,10 +157,42 @@ export async function updateAgentStatus(
   { id, accountId, status }: { id: string; accountId: string; status: AgentStatus },
 ): Promise<boolean> {
   const { rowCount } = await db.query(
-    'update agents set status = $3 where id = $1 and account_id = $2 and status <> $3',
+    'update agents set status = $3 where id = $1 and account_id = $2 and status <> $3 and deleted_at is null',
     [id, accountId, status],
   );
   return rowCount === 1;
+}
+
+/** What may be changed of an agent; what is undefined stays as it is. */
+export interface AgentChange {
+  readonly agentName?: string | undefined;
+  readonly agentDescription?: string | null | undefined;
+  readonly metadata?: string | null | undefined;
+}
+
+/** Changes what people read of an agent, if it was not deleted. A taken name violates `agents_name_is_unique`. */
+export async function updateAgent(
+  db: Queryable,
+  { id, accountId, change }: { id: string; accountId: string; change: AgentChange },
+): Promise<void> {
+  const { agentName, agentDescription, metadata } = change;
+  await db.query(
+    `update agents set agent_name = coalesce($3, agent_name),
+       agent_description = case when $4 then $5 else agent_description end,
+       metadata = case when $6 then $7 else metadata end
+     where id = $1 and account_id = $2 and deleted_at is null`,
+    [
+      ...[id, accountId, agentName ?? null],
+      ...[agentDescription !== undefined, agentDescription ?? null, metadata !== undefined, metadata ?? null],
+    ],
+  );
+}
+
+/** Hides the agent and has it pay nothing any more. Hold its whole lock, and see before that it has nothing left. */
+export async function markAgentDeleted(db: Queryable, { id }: { id: string }): Promise<void> {
+  await db.query(`update agents set status = 'inactive', deleted_at = now() where id = $1 and deleted_at is null`, [
+    id,
+  ]);
 }
 
 export interface WalletRow {

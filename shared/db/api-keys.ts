@@ -106,6 +106,14 @@ export async function deleteAccountApiKeys(db: Queryable, { accountId }: { accou
   return rows;
 }
 
+/** Deletes every key of an agent. @returns what they were */
+export async function deleteAgentApiKeys(db: Queryable, { agentId }: { agentId: string }): Promise<ApiKeyRow[]> {
+  const { rows } = await db.query<ApiKeyRow>(`delete from api_keys where agent_id = $1 returning ${columns}`, [
+    agentId,
+  ]);
+  return rows;
+}
+
 /** Who a key speaks for. */
 export interface KeyHolder extends AccountOfCredential {
   readonly id: string;

@@ -15,6 +15,8 @@ export type AuditAction =
   | 'user.signed_in'
   | 'agent.created'
   | 'agent.status_changed'
+  | 'agent.updated'
+  | 'agent.deleted'
   | 'policy.created'
   | 'policy.updated'
   | 'policy.deleted'

@@ -5,7 +5,7 @@ import type { Queryable } from './pool.ts';
 export type Counted = keyof Counts;
 
 const present: Readonly<Record<Counted, string>> = {
-  agents: 'agents where account_id = $1',
+  agents: 'agents where account_id = $1 and deleted_at is null',
   webhooks: 'webhooks where account_id = $1 and deleted_at is null',
   // By the clock: the worker may be late to end those whose time is over.
   x402Sessions: 'x402_sessions where account_id = $1 and released_at is null and expires_at > clock_timestamp()',

@@ -45,6 +45,34 @@ export const auditedEndpoints: Readonly<Record<string, Logged | NotLogged>> = {
       changes: { before: { ...answer, status: 'active' }, after: answer },
     }),
   },
+  updateAgent: {
+    async prepare({ account }) {
+      const { id } = await createAgent(account);
+      return {
+        ids: [id],
+        body: { agent_name: newName() },
+        before: (await account.call('GET', `/api/v1/agents/${id}`)).body,
+      };
+    },
+    entry: (answer, { before }: Prepared & { before?: Body }) => ({
+      action: 'agent.updated',
+      resource: ['agent', answer.id],
+      agent: answer.id,
+      changes: { before, after: answer },
+    }),
+  },
+  deleteAgent: {
+    async prepare({ account }) {
+      const { id } = await createAgent(account);
+      return { ids: [id], before: (await account.call('GET', `/api/v1/agents/${id}`)).body };
+    },
+    entry: (answer, { before }: Prepared & { before?: Body }) => ({
+      action: 'agent.deleted',
+      resource: ['agent', answer.id],
+      agent: answer.id,
+      changes: { before: { ...before, policies: [] }, after: null },
+    }),
+  },
   createPolicy: {
     prepare: async ({ account }) => ({ body: { agent_id: (await createAgent(account)).id, ...limit } }),
     entry: (answer) => ({

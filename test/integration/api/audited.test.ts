@@ -25,7 +25,7 @@ describe('the audit log of the API', () => {
   const links: string[] = [];
 
   beforeAll(async () => {
-    const chain = await startApiWithChain();
+    const chain = await startApiWithChain({ hasDead: false });
     shop = await startShop({ asset: chain.local.usdcAddress });
     const account = await chain.api.account();
     const person = await account.person(ann);

@@ -83,6 +83,7 @@ export async function startTestApi({
   temporalAddress,
   decisionWaitMs = 100,
   usdc = usdcContract,
+  chains = ['eip155:31337', 'eip155:84532'],
   takesTokens = true,
   feeTiers = [{ fromAmount: '0', rate: '0' }],
   allowLoopback = true,
@@ -97,6 +98,8 @@ export async function startTestApi({
   temporalAddress: string;
   decisionWaitMs?: number;
   usdc?: Address;
+  /** That it serves. */
+  chains?: readonly string[];
   /** Whether it has keys for access tokens. */
   takesTokens?: boolean;
   /** Of x402 payments; none by default. */
@@ -122,7 +125,7 @@ export async function startTestApi({
   const connection = Connection.lazy({ address: temporalAddress });
   const registry = createRegistry({
     environment: 'sandbox',
-    enabled: ['eip155:31337', 'eip155:84532'],
+    enabled: chains,
     extraTokens: [
       { chain: 'eip155:31337', symbol: 'USDC', decimals: 6, asset: usdc, domain: { name: 'USD Coin', version: '2' } },
     ],

@@ -28,11 +28,17 @@ export interface ApiWithChain {
   stop(): Promise<void>;
 }
 
-/** The api with all that it needs to ask chains: Temporal, the workers of decisions and of chains, a chain, a dead one. */
-export async function startApiWithChain(): Promise<ApiWithChain> {
+/**
+ * The api with all that it needs to ask chains: Temporal, the workers of decisions and of chains, a chain, and a dead one
+ * unless told otherwise.
+ */
+export async function startApiWithChain({ hasDead = true }: { hasDead?: boolean } = {}): Promise<ApiWithChain> {
   const [temporal, local] = await Promise.all([startOwnTemporal(), startTestChain()]);
   const { address } = temporal;
-  const api = await startTestApi({ temporalAddress: address, decisionWaitMs: 10_000, usdc: local.usdcAddress });
+  const served = [local.chain, ...(hasDead ? [deadChain] : [])];
+  const api = await startTestApi({
+    ...{ temporalAddress: address, decisionWaitMs: 10_000, usdc: local.usdcAddress, chains: served },
+  });
   const pool = createPool({ url: api.databaseUrl, application: 'test-worker' });
   const [connection, clientConnection] = await Promise.all([
     NativeConnection.connect({ address }),
@@ -56,10 +62,8 @@ export async function startApiWithChain(): Promise<ApiWithChain> {
     }),
   });
   const adapter = (chain: string, url: string) => createEvmAdapter({ chain: api.registry.chain(chain)!, urls: [url] });
-  const chains = new Map([
-    [local.chain, adapter(local.chain, local.rpcUrl)],
-    [deadChain, adapter(deadChain, 'http://127.0.0.1:1')],
-  ]);
+  const urls: Readonly<Record<string, string>> = { [local.chain]: local.rpcUrl, [deadChain]: 'http://127.0.0.1:1' };
+  const chains = new Map(served.map((chain) => [chain, adapter(chain, urls[chain]!)]));
   const chainWorker = await createChainWorker({
     connection,
     namespace: 'default',

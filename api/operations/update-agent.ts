@@ -1,0 +1,39 @@
+import { isDeepStrictEqual } from 'node:util';
+import { type AgentRow, findAgent, lockAgent, updateAgent } from '../../shared/db/agents.ts';
+import { type Acting, insertAudit } from '../../shared/db/audit.ts';
+import { inTransaction, type Pool } from '../../shared/db/pool.ts';
+import { isNameConflict, nameTaken } from '../name-taken.ts';
+import { renderAgent } from '../render/agent.ts';
+import type { UpdateAgentBody } from '../schemas/agents.ts';
+
+/**
+ * Changes an agent's name, description or metadata; what is not given stays. A change that changes nothing is not logged.
+ * @returns the agent as it is now, unless it was deleted meanwhile
+ * @throws PurserError 400 for a taken name
+ */
+export async function changeAgent(
+  pool: Pool,
+  { id, accountId, acting, body }: { id: string; accountId: string; acting: Acting; body: UpdateAgentBody },
+): Promise<AgentRow | undefined> {
+  const { agent_name: agentName, agent_description: agentDescription, metadata } = body;
+  try {
+    return await inTransaction(pool, async (db) => {
+      await lockAgent(db, { id });
+      const before = await findAgent(db, { id, accountId });
+      await updateAgent(db, { id, accountId, change: { agentName, agentDescription, metadata } });
+      const after = await findAgent(db, { id, accountId });
+      if (!before || !after || isDeepStrictEqual(before, after)) return after;
+      await insertAudit(db, {
+        ...{ accountId, agentId: id, resourceType: 'agent', resourceId: id },
+        action: 'agent.updated',
+        acting,
+        result: 'success',
+        changes: { before: renderAgent(before), after: renderAgent(after) },
+      });
+      return after;
+    });
+  } catch (error) {
+    if (isNameConflict(error)) throw nameTaken(agentName ?? '');
+    throw error;
+  }
+}
