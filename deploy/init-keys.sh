@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes the secrets of an installation in DIR, once: identities of three signers with their key-encryption keys, of the
-# coordinator and of the policy step, and the pair for secrets of webhooks; and prints the lines for .env. It never
-# replaces what is there, but makes what is missing of an installation of an earlier version.
+# coordinator and of the policy step, the pair for secrets of webhooks, and the key of access tokens; and prints the lines
+# for .env. It never replaces what is there, but makes what is missing of an installation of an earlier version.
 #   sh deploy/init-keys.sh DIR [command that runs Node in this folder; default: node]
 set -eu
 dir=${1:?usage: sh deploy/init-keys.sh DIR}
@@ -11,6 +11,8 @@ shift
 # Opened by the workers that deliver, and by nobody else; the api gets the public half only.
 [ -e "$dir/webhooks/webhooks.jwks.json" ] ||
   "$@" worker/init-webhook-keys.ts --keys "$dir/webhooks/webhooks.jwks.json" --public "$dir/api/webhooks-public.json"
+# Signs access tokens: all api processes have the same file.
+[ -e "$dir/api/tokens.jwks.json" ] || "$@" api/init-token-keys.ts --keys "$dir/api/tokens.jwks.json"
 if [ -e "$dir/policy/policy.json" ]; then
   echo "The identities in $dir are there already and are left as they are." >&2
   exit 0

@@ -1,15 +1,17 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
+import { readPrivateTokenKeys } from '../../api/tokens/read-token-keys.ts';
 import { readWebhookKeys, readWebhookPublicKey } from '../../shared/webhook-keys.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const dir = mkdtempSync(join(tmpdir(), 'purser-init-keys-'));
 const keysFile = join(dir, 'webhooks', 'webhooks.jwks.json');
 const publicKeyFile = join(dir, 'api', 'webhooks-public.json');
+const tokenKeysFile = join(dir, 'api', 'tokens.jwks.json');
 
 function run(command: string, args: string[]) {
   const { status, stdout, stderr } = spawnSync(command, args, { cwd: root, encoding: 'utf8' });
@@ -36,7 +38,9 @@ describe('the keys of an installation', () => {
     ]);
     const [key] = readWebhookKeys(keysFile).keys;
     expect(readWebhookPublicKey(publicKeyFile).kid).toBe(key!.kid);
-    expect(stdout).not.toContain(key!.d);
+    const [tokenKey] = readPrivateTokenKeys(tokenKeysFile);
+    for (const { d } of [key!, tokenKey!]) expect(stdout).not.toContain(d);
+    expect(statSync(tokenKeysFile).mode & 0o777).toBe(0o600);
   });
 
   it('are left as they are by a second run, and those that an earlier version did not have are made by it', () => {
@@ -53,6 +57,7 @@ describe('the keys of an installation', () => {
     for (const part of ['webhooks', 'api']) rmSync(join(dir, part), { recursive: true });
     expect(initKeys().status).toBe(0);
     expect(readWebhookPublicKey(publicKeyFile).kid).toBe(readWebhookKeys(keysFile).keys[0]!.kid);
+    expect(readPrivateTokenKeys(tokenKeysFile)).toHaveLength(1);
   });
 
   it('for secrets of webhooks are rotated by a command, which says how where it is called wrongly', () => {
