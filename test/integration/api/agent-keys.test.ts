@@ -81,8 +81,8 @@ describe('a key of one agent', () => {
 
   /** A request that succeeds by whoever may make it, and about which agent it is. */
   async function prepare({ id, method, path }: Operation) {
-    if (method === 'GET') return { path: pathWith({ path }, { ...common, ...own }), agentId: own.agents };
-    const prepared = await auditedEndpoints[id]!.prepare(world);
+    const prepared = method === 'GET' ? undefined : await auditedEndpoints[id]?.prepare(world);
+    if (!prepared) return { path: pathWith({ path }, { ...common, ...own }), agentId: own.agents };
     const filled = (prepared.ids ?? []).reduce((text, given) => text.replace(/\{\w+\}/, given), path);
     return { path: filled, body: prepared.body, agentId: await agentOf(prepared) };
   }
