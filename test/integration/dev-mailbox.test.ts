@@ -1,15 +1,13 @@
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { createServer, request } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createTransport, type SendMailOptions } from 'nodemailer';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openIssuer } from '../../dev/issuer.ts';
 import { openMailStore } from '../../dev/mail-store.ts';
 import { type Mailbox, startMailbox } from '../../dev/mailbox.ts';
-import { createTokenVerifier } from '../../shared/access-token.ts';
 import { launchBrowser } from '../support/browser.ts';
 
 const keptMails = 200;
@@ -19,10 +17,7 @@ const link = 'http://127.0.0.1:8080/approve/dGhpcyBpcyBub3QgYSB0b2tlbiBvZiBvdXJz
 let home: string;
 let mailbox: Mailbox;
 
-const start = async () => {
-  const issuer = await openIssuer({ dir: join(home, 'keys'), accountId: 'acct_1' });
-  return startMailbox({ dir: join(home, 'mail'), smtpPort: 0, httpPort: 0, issuer });
-};
+const start = () => startMailbox({ dir: join(home, 'mail'), smtpPort: 0, httpPort: 0 });
 
 beforeEach(async () => {
   home = mkdtempSync(join(tmpdir(), 'purser-mailbox-'));
@@ -285,95 +280,6 @@ describe('the mailbox', () => {
       }
     for (const host of ['localhost', 'LOCALHOST:9', '127.0.0.1:9', '[::1]:9'])
       expect((await call({ path: '/api/mails', headers: { host } })).status, host).toBe(200);
-  });
-});
-
-describe('the development issuer', () => {
-  const ask = (o: { body?: string; headers?: Record<string, string>; method?: string } = {}) =>
-    call({
-      method: 'POST',
-      path: '/token',
-      body: JSON.stringify({ email: 'treasurer@example.com' }),
-      ...o,
-      headers: { 'content-type': 'application/json', ...o.headers },
-    });
-  const keysFile = () => join(home, 'keys', 'development-issuer.jwks.json');
-  const verify = (token: string) => createTokenVerifier(JSON.parse(readFileSync(keysFile(), 'utf8')))(token);
-  const tokenOf = async (email: string): Promise<string> =>
-    JSON.parse((await ask({ body: JSON.stringify({ email }) })).body).access_token;
-
-  it('gives a token of any person for the account, and says that it is for development', async () => {
-    const { status, body } = await ask({ body: '{"email":"Treasurer@Example.com"}' });
-    expect(status).toBe(200);
-    const answer = JSON.parse(body);
-    expect(answer).toEqual({
-      access_token: expect.any(String),
-      token_type: 'Bearer',
-      expires_in: 3600,
-      note: expect.stringContaining('For development only'),
-    });
-    expect(await verify(answer.access_token)).toEqual({
-      accountId: 'acct_1',
-      userId: expect.stringMatching(/^user_[0-7][0-9a-hjkmnp-tv-z]{25}$/),
-      sessionId: expect.stringMatching(/^sess_/),
-      email: 'treasurer@example.com',
-    });
-    const claims = JSON.parse(Buffer.from(answer.access_token.split('.')[1], 'base64url').toString());
-    expect(claims).toMatchObject({ iss: 'purser-dev', email_verified: true });
-    expect(claims.exp - claims.iat).toBe(3600);
-  });
-
-  it('knows a person again by the address, also after a restart, and its tokens stay good', async () => {
-    const before = await tokenOf('treasurer@example.com');
-    await mailbox.stop();
-    mailbox = await start();
-    const [first, again, other] = [before, await tokenOf('TREASURER@example.com'), await tokenOf('b@example.com')];
-    expect((await verify(again)).userId).toBe((await verify(first)).userId);
-    expect((await verify(again)).sessionId).not.toBe((await verify(first)).sessionId);
-    expect((await verify(other)).userId).not.toBe((await verify(first)).userId);
-  });
-
-  it('keeps its private key to itself', () => {
-    expect(statSync(join(home, 'keys', 'development-issuer.json')).mode & 0o777).toBe(0o600);
-    const { keys } = JSON.parse(readFileSync(keysFile(), 'utf8'));
-    expect(keys).toEqual([
-      {
-        kty: 'EC',
-        crv: 'P-256',
-        x: expect.any(String),
-        y: expect.any(String),
-        kid: expect.any(String),
-        alg: 'ES256',
-        use: 'sig',
-      },
-    ]);
-  });
-
-  it.each([
-    ['another name of this machine', { headers: { host: 'evil.example' } }, 403],
-    ['a page of another origin', { headers: { origin: 'https://evil.example' } }, 403],
-    ['a page of another port', { headers: { origin: 'http://127.0.0.1:1' } }, 403],
-    ['a page without origin', { headers: { origin: 'null' } }, 403],
-    ['a form', { headers: { 'content-type': 'text/plain' } }, 415],
-    ['a GET', { method: 'GET', body: '' }, 405],
-    ['what is no e-mail address', { body: '{"email":"treasurer"}' }, 400],
-    ['an address with a line break', { body: '{"email":"a@example.com\\r\\nBcc: b@example.com"}' }, 400],
-    ['an address that is too long', { body: `{"email":"${'a'.repeat(250)}@example.com"}` }, 400],
-    ['another member', { body: '{"email":"a@example.com","account":"acct_2"}' }, 400],
-    ['no JSON', { body: 'email=a@example.com' }, 400],
-    ['a body without end', { body: `{"email":"${'a'.repeat(2_000_000)}` }, 400],
-  ])('refuses %s', async (_, o, status) => {
-    const answer = await ask(o);
-    expect(answer.status).toBe(status);
-    expect(answer.body).not.toContain('access_token');
-    expect(JSON.parse(answer.body).message).toEqual(expect.any(String));
-  });
-
-  it('is there only where it was given', async () => {
-    const without = await startMailbox({ dir: join(home, 'other'), smtpPort: 0, httpPort: 0 });
-    const answer = await fetch(`${without.url}/token`, { method: 'POST' });
-    expect(answer.status).toBe(405);
-    await without.stop();
   });
 });
 

@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import type { Request, Response } from 'express';
-import { SignJWT } from 'jose';
+import { importJWK, SignJWT } from 'jose';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createDenialLog, type Denial } from '../../../api/denial-log.ts';
-import { tokenAudience, tokenIssuer } from '../../../shared/access-token.ts';
+import { tokenAudience } from '../../../api/tokens/access-tokens.ts';
+import { readTokenKeys } from '../../../api/tokens/read-token-keys.ts';
 import { newId } from '../../../shared/ids.ts';
 import { createLogger } from '../../../shared/log.ts';
+import { testIssuer, testTokenKeys } from '../../support/token-keys.ts';
 import { callWith, startTestApi, type TestAccount, type TestApi } from './harness.ts';
 import { askPeople } from './questions.ts';
 
@@ -44,23 +46,24 @@ describe('the audit log of what is refused', () => {
       'user-agent': 'denied/1',
     });
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
-  const expired = async (of = account) => (await of.person(ann, { lifetimeSeconds: -60 })).token;
+  const expired = () => account.person(ann, { lifetimeSeconds: -60 });
   /** Signed by the issuer. */
-  const sign = (claims: Record<string, unknown>) => {
+  const sign = async (claims: Record<string, unknown>) => {
+    const { kid, jwk } = readTokenKeys((await testTokenKeys()).keysFile).current();
     const nowSeconds = Math.floor(Date.now() / 1000);
-    const good = { iss: tokenIssuer, aud: tokenAudience, sub: 'user_1', sid: 'session_1', acct: account.id };
+    const good = { iss: testIssuer, aud: tokenAudience, sub: 'user_1', sid: 'session_1', acct: account.id };
     const times = { iat: nowSeconds, exp: nowSeconds + 60, jti: randomUUID() };
     return new SignJWT(JSON.parse(JSON.stringify({ ...good, ...times, ...claims })))
-      .setProtectedHeader({ alg: 'ES256', kid: api.issuer.kid })
-      .sign(api.issuer.privateKey);
+      .setProtectedHeader({ alg: 'ES256', kid })
+      .sign(await importJWK(jwk, 'ES256'));
   };
 
   it('tells whose expired token it was and from where, and not what it was', async () => {
-    const token = await expired();
+    const { token, userId } = await expired();
     expect((await send(bearer(token), 'request-1')).status).toBe(401);
     expect(await denials(account)).toEqual([
       {
-        ...{ action: 'credential.denied', actor_type: 'user', actor_id: `user ${ann}`, result: 'denied' },
+        ...{ action: 'credential.denied', actor_type: 'user', actor_id: userId, result: 'denied' },
         ...{ resource_type: 'account', resource_id: account.id },
         ...{ ip_address: '127.0.0.1', user_agent: 'denied/1', request_id: 'request-1' },
         metadata: { reason: 'token_expired', method: 'GET', path },
@@ -86,9 +89,22 @@ describe('the audit log of what is refused', () => {
     ]);
   });
 
+  it('tells of a token whose session is over, is none, or is not of that person and account', async () => {
+    const [person, other] = [await account.person(ann), await account.person('bob@example.com')];
+    await person.call('POST', '/api/v1/auth/logout');
+    const over = [
+      person.token,
+      await sign({ sub: person.userId, sid: newId('sid') }),
+      await sign({ sub: person.userId, sid: other.sessionId }),
+    ];
+    for (const token of over) expect((await send(bearer(token))).status).toBe(401);
+    const told = { action: 'credential.denied', actor_type: 'user', actor_id: person.userId };
+    expect(await denials(account)).toMatchObject(over.map(() => ({ ...told, metadata: { reason: 'signed_out' } })));
+  });
+
   it('knows nothing of a token that nobody has signed, or whose account does not exist', async () => {
     const before = await count();
-    const token = await expired();
+    const { token } = await expired();
     const [head, , signature] = token.split('.');
     const forged = Buffer.from(JSON.stringify({ acct: account.id, sub: 'user_1' })).toString('base64url');
     for (const bad of [
@@ -106,18 +122,18 @@ describe('the audit log of what is refused', () => {
 
   it('tells both accounts of a key and a token that are of different ones', async () => {
     const other = await api.account();
-    const { token } = await other.person(ann);
+    const { token, userId } = await other.person(ann);
     expect((await send({ 'x-api-key': account.key, ...bearer(token) })).status).toBe(401);
     const metadata = { reason: 'accounts_differ' };
     expect(await denials(account)).toMatchObject([{ actor_type: 'api_key', actor_id: keyId, metadata }]);
-    expect(await denials(other)).toMatchObject([{ actor_type: 'user', actor_id: `user ${ann}`, metadata }]);
+    expect(await denials(other)).toMatchObject([{ actor_type: 'user', actor_id: userId, metadata }]);
   });
 
   it('tells the account of a good credential that came with a bad one, once', async () => {
     const { token } = await account.person(ann);
     expect((await send({ 'x-api-key': account.key, ...bearer('x') })).status).toBe(401);
     expect((await send({ 'x-api-key': 'x', ...bearer(token) })).status).toBe(401);
-    expect((await send({ 'x-api-key': account.key, ...bearer(await expired()) })).status).toBe(401);
+    expect((await send({ 'x-api-key': account.key, ...bearer((await expired()).token) })).status).toBe(401);
     expect((await denials(account)).map(({ actor_type, metadata }) => [actor_type, metadata.reason])).toEqual([
       ['api_key', 'token_not_valid'],
       ['user', 'key_not_valid'],
@@ -133,7 +149,7 @@ describe('the audit log of what is refused', () => {
     const reason = { action: 'permission.denied', metadata: { reason: 'approveApproval', method: 'POST', path: url } };
     expect(await denials(account)).toMatchObject([
       { actor_type: 'api_key', actor_id: keyId, ...reason },
-      { actor_type: 'user', actor_id: 'user bob@example.com', ...reason },
+      { actor_type: 'user', actor_id: bob.userId, ...reason },
     ]);
   });
 
@@ -148,7 +164,7 @@ describe('the audit log of what is refused', () => {
     await owner.connect();
     await owner.query('alter table audit_inbox rename to audit_inbox_away');
     try {
-      const { status, body, headers } = await send(bearer(await expired()));
+      const { status, body, headers } = await send(bearer((await expired()).token));
       expect([status, body.code]).toEqual([401, 'authentication_failed']);
       expect(headers.get('www-authenticate')).toContain('invalid_token');
     } finally {
