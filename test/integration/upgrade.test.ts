@@ -474,6 +474,11 @@ describe('F50 an installation of the sixth version', () => {
     });
   });
 
+  it('is of the environment that its keys are for', async () => {
+    const { rows } = await pool.query('select environment from installation');
+    expect(rows).toEqual([{ environment: 'sandbox' }]);
+  });
+
   it('lets in whom it knew as an owner, and nobody else', async () => {
     const signIn = async (email: string) => {
       const { id: userId } = await upsertUser(pool, {

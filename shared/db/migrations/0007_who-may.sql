@@ -6,6 +6,11 @@ create table installation (
   environment text not null check (environment in ('sandbox', 'production')),
   created_at  timestamptz(3) not null default now()
 );
+-- One that has API keys already is what they are for.
+insert into installation (environment)
+select case when bool_or(prefix like 'purser\_live\_%') then 'production' else 'sandbox' end
+from api_keys
+having count(*) > 0;
 
 alter table accounts
   -- Networks from which it may be used; none: from anywhere.
