@@ -49,7 +49,7 @@ describe('a key of one agent', () => {
   let other: Things & { agents: string };
 
   beforeAll(async () => {
-    const chain = await startApiWithChain();
+    const chain = await startApiWithChain({ hasDead: false });
     shop = await startShop({ asset: chain.local.usdcAddress });
     const account = await chain.api.account();
     const person = await account.person(ann);
