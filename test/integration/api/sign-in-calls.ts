@@ -64,6 +64,9 @@ export interface Answered {
   readonly body: any;
 }
 
+/** An api that stops waits for connections that are kept. */
+const closing = { Connection: 'close' };
+
 /** One browser, step by step. */
 export interface Visitor {
   readonly jar: CookieJar;
@@ -80,7 +83,7 @@ export interface Visitor {
 export function createVisitor(apiUrl: string): Visitor {
   const jar = createCookieJar();
   async function request(url: URL | string, init: RequestInit = {}): Promise<Response> {
-    const headers = { Cookie: jar.of(String(url)), ...(init.headers as Record<string, string>) };
+    const headers = { ...closing, Cookie: jar.of(String(url)), ...(init.headers as Record<string, string>) };
     const response = await fetch(url, { redirect: 'manual', ...init, headers });
     jar.keep(String(url), response.headers.getSetCookie());
     return response;
@@ -119,7 +122,7 @@ export const signIn = ({ api }: Pick<SignInWorld, 'api'>, email: string, query?:
 
 /** Exchanges a code. */
 export const exchange = (url: string, code: string, headers: Record<string, string> = {}) =>
-  callWith(url, {})('POST', '/api/v1/auth/exchange', { exchange_code: code }, headers);
+  callWith(url, {})('POST', '/api/v1/auth/exchange', { exchange_code: code }, { ...closing, ...headers });
 
 /** The tokens of a new browser that signs in. */
 export async function tokensOf(world: Pick<SignInWorld, 'api'>, email: string, query?: string) {
