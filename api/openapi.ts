@@ -12,6 +12,7 @@ import { maxKeyLength } from './idempotency-key.ts';
 import { linesType } from './lines.ts';
 import { renderError } from './render/error.ts';
 import { errorObject } from './schemas/error.ts';
+import { limitHeaders } from './schemas/limit-headers.ts';
 
 /** What every endpoint may answer, beside its own. */
 const commonErrors = [
@@ -30,7 +31,7 @@ const statusDescriptions: Readonly<Record<number, string>> = {
   404: 'There is no such thing in this account; the same answer for what belongs to another account.',
   405: 'The path does not have this method. `Allow` lists those it has.',
   409: 'It stands otherwise than the request supposes: decided before, gone too far, or the Idempotency-Key belongs to another request or to one that is still at work (`Retry-After`).',
-  429: 'Too many requests. Wait the seconds of `Retry-After`.',
+  429: 'Too many requests, or too many refused credentials from this address. After the seconds of `Retry-After` one passes.',
   500: 'A fault of ours. Tell the operator the `request_id`.',
   503: 'Something that we depend on is down. Wait the seconds of `Retry-After`.',
 };
@@ -65,7 +66,8 @@ const exampleMessages: Readonly<Record<ErrorCode, string>> = {
     'Idempotency-Key "order-1042" was used here for another request: the body differs, or who decides. Send the same body, or another key.',
   idempotency_key_in_progress:
     'The first request with Idempotency-Key "order-1042" is still at work. Repeat this one for its answer.',
-  rate_limit_exceeded: 'Too many requests. Retry after 12 seconds.',
+  rate_limit_exceeded:
+    'API key key_01kahvd1r0fv2t5c7m4y2q8s3z may make 60 requests in any 60 seconds on the starter plan. Retry after 12 seconds.',
   server_error: 'Something failed on our side. Tell the operator the request_id.',
   service_unavailable:
     'The database cannot be reached. Try again; if this was to change something, look first whether it did.',
@@ -263,6 +265,7 @@ function operation(endpoint: Endpoint): ZodOpenApiOperationObject {
   const isBodyRequired = !endpoint.bodyOptional;
   const isPost = endpoint.method === 'post';
   const isReplayed = isPost && !endpoint.isAnswerSecret;
+  const isLimited = endpoint.access.by !== 'anybody';
   const header = endpoint.isAnswerSecret ? secretKeyParameters : keyParameters;
   const ofKey = isReplayed ? keyErrors : isPost ? secretKeyErrors : [];
   const names = pathParameters(endpoint.path).map((name) => [name, z.string().meta({ description: 'Identifier.' })]);
@@ -280,18 +283,19 @@ function operation(endpoint: Endpoint): ZodOpenApiOperationObject {
         description: 'Done.',
         headers: z.object({
           'X-Request-Id': requestId,
+          ...(isLimited && limitHeaders),
           ...(isReplayed && { 'Idempotent-Replayed': replayed.optional() }),
         }),
         content: { [endpoint.inLines ? linesType : 'application/json']: { schema: answer } },
       },
-      ...errorResponses([...endpoint.errors, ...ofKey, ...commonErrors], { isReplayed }),
+      ...errorResponses([...endpoint.errors, ...ofKey, ...commonErrors], { isReplayed, isLimited }),
     },
   };
 }
 
 function errorResponses(
   codes: readonly ErrorCode[],
-  { isReplayed }: { isReplayed: boolean },
+  { isReplayed, isLimited }: { isReplayed: boolean; isLimited: boolean },
 ): ZodOpenApiResponsesObject {
   const byStatus = Map.groupBy(codes, (code) => errorCodes[code].status);
   return Object.fromEntries(
@@ -301,6 +305,7 @@ function errorResponses(
         description: statusDescriptions[status]!,
         headers: z.object({
           'X-Request-Id': requestId,
+          ...(isLimited && status !== 401 && limitHeaders),
           ...((status === 429 || status === 503) && { 'Retry-After': retryAfter }),
           ...(group.includes('idempotency_key_in_progress') && { 'Retry-After': retryAfter.optional() }),
           // A denial is kept, and given again.
