@@ -2,7 +2,6 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { SignUp } from '../../../api/operations/complete-sign-in.ts';
 import { redirectUriOf } from '../../../api/routes/sign-in.ts';
 import { freePort } from '../../../dev/ports.ts';
-import type { ProviderUser } from '../../../dev/provider.ts';
 import { insertMember } from '../../../shared/db/members.ts';
 import { createPool } from '../../../shared/db/pool.ts';
 import { createTestDatabase } from '../../support/database.ts';
@@ -113,91 +112,6 @@ describe('sign-up', () => {
     );
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
     expect([await countOf(world, 'accounts'), await countOf(world, 'users')]).toEqual([1, 1]);
-  });
-});
-
-describe('an address', () => {
-  const invited = 'invited@example.com';
-  async function startInvited(options: Parameters<typeof startSignInWorld>[0] = {}) {
-    const world = await start(options);
-    const accountId = (await world.api.account()).id;
-    await insertMember(world.api.pool, { accountId, email: invited, role: 'admin' });
-    return { world, accountId };
-  }
-
-  it.each<[string, Partial<ProviderUser>]>([
-    ['that the provider calls unverified', { email_verified: false }],
-    ['that it calls unverified in text', { email_verified: 'false' }],
-    ['of which it says nothing', { email_verified: undefined as never }],
-  ])('%s joins nobody to what the address is invited to', async (_, claims) => {
-    const { world } = await startInvited();
-    world.provider.add(invited, { sub: 'mallory', ...claims });
-    const refused = await signIn(world, invited);
-    expect(refused).toMatchObject(refusal);
-    expect(refused.body.message).toContain('no address of yours that it has verified');
-    expect([await countOf(world, 'users'), await countOf(world, 'exchange_codes')]).toEqual([0, 0]);
-  });
-
-  it('of which a provider says nothing counts where it is trusted to know its people; one that it denies never does', async () => {
-    const { world } = await startInvited({ trustsEmail: true });
-    const denied = world.provider.add(invited, { sub: 'mallory', email_verified: false });
-    expect(await signIn(world, denied)).toMatchObject(refusal);
-    world.provider.users.length = 0;
-    world.provider.add(invited, { email_verified: undefined as never });
-    expect((await tokensOf(world, invited)).user.email).toBe(invited);
-  });
-
-  it.each([
-    ['another one', 'invited@example.org'],
-    ['one with more before it', 'not-invited@example.com'],
-    ['one with a letter that becomes ASCII in lower case', 'invited@example.com'.replace('i', 'İ')],
-    ['one with a Kelvin sign', 'in\u212Aited@example.com'],
-    ['two in one', 'invited@example.com,other@example.com'],
-    ['one with a space', 'invited@example.com '],
-  ])('like %s accepts no invitation of it', async (_, address) => {
-    const { world } = await startInvited();
-    expect(await signIn(world, world.provider.add(address, { sub: 'mallory' }))).toMatchObject(refusal);
-  });
-
-  it('in other case is the same one', async () => {
-    const { world, accountId } = await startInvited();
-    const tokens = await tokensOf(world, world.provider.add('Invited@EXAMPLE.com'));
-    expect(tokens.user.email).toBe(invited);
-    expect((await world.api.tokens.verify(tokens.access_token)).accountId).toBe(accountId);
-  });
-
-  it('is taken by the first who comes with it: a second person with the same address does not become the first', async () => {
-    const { world } = await startInvited();
-    world.provider.add(invited, { sub: 'first' });
-    const { user } = await tokensOf(world, invited);
-    world.provider.users.length = 0;
-    world.provider.add(invited, { sub: 'second' });
-    expect(await signIn(world, invited)).toMatchObject(refusal);
-    const { rows } = await world.api.pool.query('select user_id from members');
-    expect(rows).toEqual([{ user_id: user.id }]);
-  });
-
-  it('that is verified no more takes nobody’s membership away, and is not theirs any more', async () => {
-    const { world, accountId } = await startInvited();
-    world.provider.add(invited, { sub: 'ann' });
-    await tokensOf(world, invited);
-    world.provider.users.length = 0;
-    world.provider.add(invited, { sub: 'ann', email_verified: false });
-    const tokens = await tokensOf(world, invited);
-    expect(tokens.user.email).toBeNull();
-    expect((await world.api.tokens.verify(tokens.access_token)).accountId).toBe(accountId);
-  });
-
-  it('is found in the ID token as well as at the userinfo endpoint', async () => {
-    const { world } = await startInvited({ settings: { conformIdTokenClaims: false } });
-    world.provider.add(invited);
-    let told: unknown;
-    world.provider.lie = (claims) => {
-      told = claims.email;
-      return {};
-    };
-    expect((await tokensOf(world, invited)).user.email).toBe(invited);
-    expect(told).toBe(invited);
   });
 });
 
