@@ -9,6 +9,7 @@ import {
 import type { Pool } from '../shared/db/pool.ts';
 import type { MonthsResult } from '../shared/domain/months.ts';
 import type { Logger } from '../shared/log.ts';
+import { forgetRequests } from './forget-requests.ts';
 import { withHeartbeat } from './with-heartbeat.ts';
 
 /** How far ahead there is room: a stack may rest for a quarter and find its months made. */
@@ -32,7 +33,10 @@ export interface MonthsDependencies {
   readonly logger: Logger;
 }
 
-/** Makes months that are to come, drops those that are too old, and tells of rows that neither can reach. */
+/**
+ * Makes months that are to come, drops those that are too old, and tells of rows that neither can reach; and forgets what
+ * else is too old to matter.
+ */
 export function createKeepMonths({ pool, logger, retention }: MonthsDependencies & { retention: Retention }) {
   return function keepMonths(): Promise<MonthsResult> {
     return withHeartbeat(async () => {
@@ -40,6 +44,7 @@ export function createKeepMonths({ pool, logger, retention }: MonthsDependencies
       const { dropped, staying } = await dropMonths({ pool, logger, retention });
       const misplaced = await findMisplacedRows(pool);
       if (misplaced.length > 0) logger.warn({ misplaced }, 'rows lie outside the months of their tables');
+      await forgetRequests({ pool, logger });
       return { made, dropped, staying, misplaced };
     });
   };

@@ -333,6 +333,16 @@ describe('making and dropping months', () => {
       await expect(pool.query('select make_next_partition($1)', [months])).rejects.toThrow('months_ahead');
   });
 
+  it('forgets the counts of requests of whom it has not seen for two days', async () => {
+    await pool.query(`
+      insert into request_windows (subject, day, used_at)
+      select 'key_' || age, now()::date - age, now() - age * interval '1 day' from generate_series(1, 3) age`);
+    await keep();
+    const { rows } = await pool.query('select subject from request_windows');
+    expect(rows).toEqual([{ subject: 'key_1' }]);
+    expect(logged).toContainEqual(expect.objectContaining({ subjects: 2 }));
+  });
+
   it('is all that the services may do to the schema; partitions cannot be reached by name', async () => {
     await forget([3], ['events', 'audit_logs']);
     await make();
