@@ -1,10 +1,10 @@
-import { createServer, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Express } from 'express';
-import { PurserError } from '../shared/errors.ts';
 import type { Logger } from '../shared/log.ts';
-import { renderError } from './render/error.ts';
+import { lingerAtEnd } from './linger.ts';
+import { answerInstead, faultOf, refuseUnparsed } from './refuse-unparsed.ts';
 
 /** All headers of a request together. */
 const maxHeaderBytes = 16 * 1024;
@@ -12,6 +12,10 @@ const maxHeaders = 100;
 const headersTimeoutMs = 10_000;
 /** Headers and body. */
 const requestTimeoutMs = 30_000;
+/** How often the two are looked at. */
+const timeoutCheckMs = 1_000;
+/** After which a connection goes on which nothing moves, such as one whose client does not read its answer. */
+const idleTimeoutMs = 300_000;
 /** Longer than proxies keep theirs, so that it is they who close. */
 const keepAliveTimeoutMs = 75_000;
 const maxConnections = 10_000;
@@ -55,21 +59,32 @@ export async function startServer({
     maxHeaderSize: maxHeaderBytes,
     headersTimeout: headersTimeoutMs,
     requestTimeout: requestTimeoutMs,
+    connectionsCheckingInterval: timeoutCheckMs,
+    // Looked at here, where it is answered like everything else.
+    requireHostHeader: false,
     keepAliveTimeout: keepAliveTimeoutMs,
   });
-  server.maxHeadersCount = maxHeaders;
+  // Node would leave out what is beyond its own bound, a credential perhaps, and say nothing.
+  server.maxHeadersCount = 0;
+  server.timeout = idleTimeoutMs;
   server.maxConnections = maxConnections;
   const connections = trackConnections(server);
   const open = new Set<ServerResponse>();
   let isStopping = false;
-  server.on('request', (request, response) => {
+  const serve = (request: IncomingMessage, response: ServerResponse) => {
     open.add(response);
     response.once('close', () => open.delete(response));
     if (isStopping) endConnection(response);
-    if (isStopping && request.url === '/readyz') refuseReady(response);
+    const fault = faultOf(request, { maxHeaders });
+    if (fault) answerInstead(response, fault);
+    else if (isStopping && request.url === '/readyz') refuseReady(response);
     else app(request, response);
-  });
-  server.on('clientError', refuseUnparsed);
+  };
+  server.on('connection', lingerAtEnd);
+  server.on('request', serve);
+  // An expectation that is not known is no reason to refuse (RFC 9110, 10.1.1).
+  server.on('checkExpectation', serve);
+  refuseUnparsed(server, { log });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, resolve);
@@ -133,19 +148,4 @@ async function drain(server: Server, { connections, log }: { connections: Connec
   await connections.allClosed(noticeMs - leastNoticeMs);
   await new Promise<void>((resolve) => server.close(() => resolve()));
   clearTimeout(cut);
-}
-
-/** Answers what the HTTP parser refused before there was a request. */
-function refuseUnparsed(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (!socket.writable || error.code === 'ECONNRESET') {
-    socket.destroy();
-    return;
-  }
-  const tooLarge = error.code === 'HPE_HEADER_OVERFLOW';
-  const message = tooLarge ? 'The request headers are too large.' : 'This is not a well-formed HTTP request.';
-  const body = JSON.stringify(renderError(new PurserError('invalid_request', message), {}));
-  socket.end(
-    `HTTP/1.1 ${tooLarge ? '431 Request Header Fields Too Large' : '400 Bad Request'}\r\n` +
-      `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
-  );
 }
