@@ -211,9 +211,10 @@ describe('a decision is refused', () => {
   });
 
   it('to whoever is not asked, and to one whose address is not verified, before the input is looked at', async () => {
-    const asked = await askPeople(api, account, [{ approvers: [ann] }]);
+    const carl = 'carl@example.com';
+    const asked = await askPeople(api, account, [{ approvers: [ann, carl] }]);
     const before = await tracesOf(api, asked);
-    const unverified = await account.person(ann, { emailVerified: false });
+    const unverified = await account.person(carl, { emailVerified: false });
     for (const path of [`approvals/${asked.approvalId}`, `transactions/${asked.transactionId}`])
       for (const [{ call }, words] of [
         [signedIn[eve]!, /^eve@example\.com is not asked to approve/],

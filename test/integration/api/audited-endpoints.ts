@@ -12,7 +12,9 @@ import {
   make,
   makePolicy,
   makeTemplate,
+  type Newcomer,
   type NotLogged,
+  newcomer,
   newName,
   type Prepared,
   restingPayment,
@@ -343,6 +345,27 @@ export const auditedEndpoints: Readonly<Record<string, Logged | NotLogged>> = {
       action: 'member.removed',
       resource: ['member', id],
       changes: { before, after: null },
+    }),
+  },
+  refreshTokens: {
+    async prepare(world) {
+      const { refreshToken, ...who } = await newcomer(world);
+      return { ...who, body: { refresh_token: refreshToken } };
+    },
+    secretsIn: ({ access_token, refresh_token }) => [access_token, refresh_token],
+    entry: (_answer, { sessionId, actor }: Prepared & Partial<Newcomer>) => ({
+      action: 'session.refreshed',
+      resource: ['session', sessionId!],
+      actor: actor!,
+    }),
+  },
+  signOut: {
+    prepare: newcomer,
+    endsSession: true,
+    entry: ({ id }, { actor }: Prepared & Partial<Newcomer>) => ({
+      action: 'user.signed_out',
+      resource: ['session', id],
+      actor: actor!,
     }),
   },
 };

@@ -7,6 +7,7 @@ import { until } from '../../support/chain-world.ts';
 import { insertTestPayment, signedBytes, type TestAgent } from '../../support/rows.ts';
 import { createAgent, recipient, type TestAccount, type TestPerson } from './harness.ts';
 import { askPeople } from './questions.ts';
+import { startRefreshing } from './refresh-calls.ts';
 import { createTestWebhook, newSecret } from './webhook-calls.ts';
 import type { ApiWithChain } from './with-chain.ts';
 
@@ -32,6 +33,8 @@ export interface Prepared {
   /** What the path names, in its order. */
   readonly ids?: readonly string[];
   readonly body?: unknown;
+  /** Who asks, where that is somebody else than the endpoint says. */
+  readonly call?: TestPerson['call'];
 }
 
 interface Entry {
@@ -53,6 +56,8 @@ export interface Logged extends Prepare {
   readonly by?: 'person';
   /** What of its answer is secret: that is not kept, and a repeat is a conflict. */
   readonly secretsIn?: (answer: Body) => readonly string[];
+  /** Whether it takes from whoever asks what they need to ask: a repeat is 401. */
+  readonly endsSession?: boolean;
   readonly entry: (answer: Body, prepared: Prepared) => Entry;
 }
 
@@ -159,3 +164,12 @@ export function endWait({ api, temporal }: World, { webhookId }: { webhookId: st
   };
   void until(() => end().catch(() => false), Boolean);
 }
+
+/** Somebody whose session is only for this request, and who acts in it. */
+export async function newcomer(world: World) {
+  const person = await startRefreshing(world.api, world.account);
+  world.secrets.push(person.token, person.refreshToken);
+  const { call, refreshToken, userId, sessionId, email } = person;
+  return { call, refreshToken, sessionId, actor: { actor_type: 'user', actor_id: userId, actor_name: email } };
+}
+export type Newcomer = Awaited<ReturnType<typeof newcomer>>;

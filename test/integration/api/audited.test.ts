@@ -66,7 +66,7 @@ describe('the audit log of the API', () => {
     const endpoint = auditedEndpoints[id]!;
     const { method, path, isPost } = operations.find((each) => each.id === id)!;
     const prepared = await endpoint.prepare(world);
-    const call = endpoint.by === 'person' ? world.person.call : world.account.call;
+    const call = prepared.call ?? (endpoint.by === 'person' ? world.person.call : world.account.call);
     const url = prepared.ids?.reduce((template, given) => template.replace(/\{\w+\}/, given), path) ?? path;
     const ask = async (body: unknown): Promise<[string, Answer]> => {
       const requestId = newRequestId();
@@ -88,8 +88,10 @@ describe('the audit log of the API', () => {
     if (secretsIn) world.secrets.push(...secretsIn(answer.body));
     if (isPost) {
       const [repeatId, repeat] = await ask(prepared.body);
-      expect(await entriesOf(repeatId)).toEqual([]);
+      const repeated = (await entriesOf(repeatId)).map(({ action }) => action);
+      expect(repeated).toEqual('endsSession' in endpoint ? ['credential.denied'] : []);
       if (secretsIn) expect([repeat.status, repeat.body.code]).toEqual([409, 'idempotency_key_conflict']);
+      else if ('endsSession' in endpoint) expect(repeat.status).toBe(401);
       else expect(repeat.body).toEqual(answer.body);
     }
     if ('writesNone' in endpoint) {

@@ -6,6 +6,7 @@ export const refreshPath = '/api/v1/auth/refresh';
 
 /** Somebody who is signed in, with their first refresh token. */
 export interface Refresher extends TestPerson {
+  readonly email: string;
   readonly refreshToken: string;
 }
 
@@ -13,11 +14,12 @@ let people = 0;
 
 export async function startRefreshing(api: TestApi, account: TestAccount): Promise<Refresher> {
   people += 1;
-  const person = await account.person(`refresher-${people}@example.com`, { role: 'viewer' });
+  const email = `refresher-${people}@example.com`;
+  const person = await account.person(email, { role: 'viewer' });
   const { userId, sessionId } = person;
   const issue = createIssueTokens({ tokens: api.tokens });
   const { refresh_token: refreshToken } = await issue(api.pool, { accountId: account.id, userId, sessionId });
-  return { ...person, refreshToken };
+  return { ...person, email, refreshToken };
 }
 
 /** Asks an api for the next pair. */
