@@ -5,6 +5,7 @@ import { lockAgentWhole, markAgentDeleted } from '../../../shared/db/agents.ts';
 import { createApiKey } from '../../../shared/db/api-keys.ts';
 import { inTransaction } from '../../../shared/db/pool.ts';
 import { insertTestPayment } from '../../support/rows.ts';
+import { type RpcProxy, startRpcProxy } from '../../support/rpc-proxy.ts';
 import { createAgent, payment, type TestAccount } from './harness.ts';
 import { askPeople } from './questions.ts';
 import { type ApiWithChain, startApiWithChain } from './with-chain.ts';
@@ -12,14 +13,22 @@ import { openSession } from './x402-calls.ts';
 
 describe('the deletion of an agent', () => {
   let world: ApiWithChain;
+  let rpc: RpcProxy;
   let account: TestAccount;
   let agent: { id: string; address: string };
 
   beforeAll(async () => {
-    world = await startApiWithChain({ hasDead: false });
+    const endpoint = async (target: string) => {
+      rpc = await startRpcProxy({ target });
+      return rpc.url;
+    };
+    world = await startApiWithChain({ hasDead: false, endpoint });
     account = await world.api.account();
   });
-  afterAll(() => world?.stop());
+  afterAll(async () => {
+    await world?.stop();
+    await rpc?.stop();
+  });
   beforeEach(async () => {
     agent = await createAgent(account);
   });
@@ -193,6 +202,26 @@ describe('the deletion of an agent', () => {
     ).body;
     expect(Number(fee)).toBeGreaterThan(0);
     await setWei(1_000n);
+    expect((await remove()).status).toBe(200);
+  });
+
+  it('is refused while nobody can say what the wallet holds, or what it would cost to move it', async () => {
+    const { chain } = world.local;
+    const error = expect.any(String);
+    rpc.set({ down: true });
+    await refused({
+      unreadable: [
+        { chain, token: 'ETH', error },
+        { chain, token: 'USDC', error },
+      ],
+    });
+    await setWei(1_000n);
+    rpc.set({
+      answer: (method, _, told) =>
+        method === 'eth_feeHistory' ? { error: { code: -32_000, message: 'not now' } } : told,
+    });
+    expect(await refused({ unreadable: [{ chain, token: 'ETH', error }] })).toContain('the fee');
+    rpc.set({});
     expect((await remove()).status).toBe(200);
   });
 

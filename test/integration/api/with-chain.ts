@@ -32,7 +32,14 @@ export interface ApiWithChain {
  * The api with all that it needs to ask chains: Temporal, the workers of decisions and of chains, a chain, and a dead one
  * unless told otherwise.
  */
-export async function startApiWithChain({ hasDead = true }: { hasDead?: boolean } = {}): Promise<ApiWithChain> {
+export async function startApiWithChain({
+  hasDead = true,
+  endpoint = async (rpcUrl) => rpcUrl,
+}: {
+  hasDead?: boolean;
+  /** The URL that the worker is given in place of the chain's own. */
+  endpoint?: (rpcUrl: string) => Promise<string>;
+} = {}): Promise<ApiWithChain> {
   const [temporal, local] = await Promise.all([startOwnTemporal(), startTestChain()]);
   const { address } = temporal;
   const served = [local.chain, ...(hasDead ? [deadChain] : [])];
@@ -62,7 +69,10 @@ export async function startApiWithChain({ hasDead = true }: { hasDead?: boolean 
     }),
   });
   const adapter = (chain: string, url: string) => createEvmAdapter({ chain: api.registry.chain(chain)!, urls: [url] });
-  const urls: Readonly<Record<string, string>> = { [local.chain]: local.rpcUrl, [deadChain]: 'http://127.0.0.1:1' };
+  const urls: Readonly<Record<string, string>> = {
+    [local.chain]: await endpoint(local.rpcUrl),
+    [deadChain]: 'http://127.0.0.1:1',
+  };
   const chains = new Map(served.map((chain) => [chain, adapter(chain, urls[chain]!)]));
   const chainWorker = await createChainWorker({
     connection,
