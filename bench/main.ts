@@ -9,6 +9,7 @@ import { createProgress } from '../dev/progress.ts';
 import type { EngineChoice } from '../signer/engine/load.ts';
 import { fullAuditPlan, measureAudit, quickAuditPlan } from './audit.ts';
 import { fullDecisionPlan, measureDecisions, quickDecisionPlan } from './decisions.ts';
+import { fullLimitPlan, measureLimits, quickLimitPlan } from './limits.ts';
 import { fullListPlan, measureLists, quickListPlan } from './lists.ts';
 import { fullPlan, measure, quickPlan } from './measure.ts';
 import { fullKillsEach, measureRecovery, quickKillsEach } from './recovery.ts';
@@ -27,6 +28,7 @@ const USAGE = `Usage: npm run bench [-- --quick] [--only PART] [--rows N]
   --only x402        payments out of x402 sessions, with two workers
   --only webhooks    deliveries to receivers that hang and fail; brings up a Postgres, a Temporal and a worker
   --only audit       settlements of one account while its audit log is sealed; brings up a Postgres and nothing else
+  --only limits      the count of requests of keys that are limited; brings up a Postgres and an api process
   --only lists       lists of events, audit entries, deliveries and payments with 10,000 rows and with many
                      (--rows N, else 10,000,000, or 1,000,000 of a quick run: 25 GB of disk and half an hour)
   --only recovery    how long it takes after a kill -9 of each part until a payment is confirmed
@@ -35,7 +37,7 @@ const USAGE = `Usage: npm run bench [-- --quick] [--only PART] [--rows N]
   Leave the machine alone meanwhile: two cores are shared by everything that is measured. Data and ports are the
   measurement's own; other settings (PURSER_ENGINE, PURSER_MAX_IN_FLIGHT …) are taken from the environment.
 `;
-const parts = ['decisions', 'payments', 'x402', 'webhooks', 'audit', 'lists', 'recovery'] as const;
+const parts = ['decisions', 'payments', 'x402', 'webhooks', 'audit', 'limits', 'lists', 'recovery'] as const;
 const results = fileURLToPath(new URL('./results/', import.meta.url));
 
 async function main(): Promise<void> {
@@ -91,6 +93,11 @@ async function main(): Promise<void> {
           measureAudit(database, { plan: quick ? quickAuditPlan : fullAuditPlan, progress, signal }),
         )
       : undefined;
+    const limits = measures('limits')
+      ? await withDatabase({ progress }, (database) =>
+          measureLimits(database, { plan: quick ? quickLimitPlan : fullLimitPlan, progress, signal }),
+        )
+      : undefined;
     const lists = measures('lists')
       ? await withDatabase({ progress }, (database) => measureLists(database, { plan: listPlan, progress, signal }))
       : undefined;
@@ -98,7 +105,7 @@ async function main(): Promise<void> {
       ? await measureRecovery({ killsEach: quick ? quickKillsEach : fullKillsEach, progress, signal })
       : undefined;
     const report = createReport(
-      { decisions, payments, x402, webhooks, audit, lists, recovery },
+      { decisions, payments, x402, webhooks, audit, limits, lists, recovery },
       { date, quick, loadBefore },
     );
     progress.line(`\n${renderTable(report)}`);

@@ -47,6 +47,8 @@ export interface Report {
   readonly webhooks?: Figures | undefined;
   /** The audit log's chain. */
   readonly audit?: Figures | undefined;
+  /** The count of requests of keys that are limited. */
+  readonly limits?: Figures | undefined;
   /** Lists with few rows and with many. */
   readonly lists?: Figures | undefined;
   /** Time from a kill to the confirmation of a payment that was asked for at that moment, by what was killed; ms. */
@@ -73,6 +75,7 @@ export function createReport(
     x402,
     webhooks,
     audit,
+    limits,
     lists,
     recovery,
   }: {
@@ -81,6 +84,7 @@ export function createReport(
     x402: MeasuredX402 | undefined;
     webhooks?: MeasuredPart | undefined;
     audit?: MeasuredPart | undefined;
+    limits?: MeasuredPart | undefined;
     lists?: MeasuredPart | undefined;
     recovery: ReadonlyMap<string, Summary> | undefined;
   },
@@ -108,6 +112,7 @@ export function createReport(
     x402: x402 && { ...figures(x402), ratios: x402Ratios(x402) },
     webhooks: webhooks && { ...figures(webhooks), ratios: webhooks.ratios },
     audit: audit && { ...figures(audit), ratios: audit.ratios },
+    limits: limits && { ...figures(limits), ratios: limits.ratios },
     lists: lists && { ...figures(lists), ratios: lists.ratios },
     recovery: recovery && Object.fromEntries(recovery),
   };

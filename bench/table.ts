@@ -7,12 +7,13 @@ const twoDigitsBelow10 = (value: number) => value.toFixed(value < 10 ? 2 : 1);
 
 /** A report for a reader: one table, all columns aligned. */
 export function renderTable(report: Report): string {
-  const { machine, load, decisions, payments, x402, webhooks, audit, lists, recovery } = report;
+  const { machine, load, decisions, payments, x402, webhooks, audit, limits, lists, recovery } = report;
   const rows: (Row | undefined)[] = [
     ...(payments ? [...paymentRows(payments), undefined] : []),
     ...(x402 ? [...x402Rows(x402), undefined] : []),
     ...(webhooks ? [...partRows('webhooks, ms', 'webhooks, many', webhooks), undefined] : []),
     ...(audit ? [...partRows('audit log, ms', 'audit log, many', audit), undefined] : []),
+    ...(limits ? [...partRows('limits, ms', 'limits, 20 at once', limits), undefined] : []),
     ...(lists ? [...partRows('lists, ms', 'lists, many', lists), undefined] : []),
     ...(recovery ? [...durationRows('kill -9 → confirmed, ms', { durations: recovery }), undefined] : []),
     ...(decisions ? decisionRows(decisions) : []),
