@@ -1,7 +1,9 @@
+import { decodeJwt } from 'jose';
 import {
   ann,
   askAnn,
   type Body,
+  comer,
   decided,
   delivery,
   endWait,
@@ -345,6 +347,18 @@ export const auditedEndpoints: Readonly<Record<string, Logged | NotLogged>> = {
       action: 'member.removed',
       resource: ['member', id],
       changes: { before, after: null },
+    }),
+  },
+  exchangeCode: {
+    async prepare(world) {
+      const { code, ...who } = await comer(world);
+      return { ...who, body: { exchange_code: code } };
+    },
+    secretsIn: ({ access_token, refresh_token }) => [access_token, refresh_token],
+    entry: ({ access_token }, { actor }: Prepared & Partial<Newcomer>) => ({
+      action: 'user.signed_in',
+      resource: ['session', decodeJwt<{ sid: string }>(access_token).sid],
+      actor: actor!,
     }),
   },
   refreshTokens: {

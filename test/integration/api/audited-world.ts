@@ -1,11 +1,13 @@
 import type { Address } from 'viem';
+import { hashExchangeCode, newExchangeCode } from '../../../api/tokens/exchange-code.ts';
 import { storeAttempt } from '../../../shared/db/attempts.ts';
 import { insertEvent } from '../../../shared/db/events.ts';
+import { insertExchangeCode } from '../../../shared/db/exchange-codes.ts';
 import { insertSlot } from '../../../shared/db/slots.ts';
 import { newId } from '../../../shared/ids.ts';
 import { until } from '../../support/chain-world.ts';
 import { insertTestPayment, signedBytes, type TestAgent } from '../../support/rows.ts';
-import { createAgent, recipient, type TestAccount, type TestPerson } from './harness.ts';
+import { callWith, createAgent, recipient, type TestAccount, type TestPerson } from './harness.ts';
 import { askPeople } from './questions.ts';
 import { startRefreshing } from './refresh-calls.ts';
 import { createTestWebhook, newSecret } from './webhook-calls.ts';
@@ -173,3 +175,18 @@ export async function newcomer(world: World) {
   return { call, refreshToken, sessionId, actor: { actor_type: 'user', actor_id: userId, actor_name: email } };
 }
 export type Newcomer = Awaited<ReturnType<typeof newcomer>>;
+
+/** Somebody who comes back from the identity provider with a code. */
+export async function comer(world: World) {
+  const email = `${newName().replace(' ', '-')}@example.com`;
+  const { userId } = await world.account.person(email, { role: 'viewer' });
+  const code = newExchangeCode();
+  world.secrets.push(code);
+  const of = { hash: hashExchangeCode(code), accountId: world.account.id, userId, lifetimeSeconds: 60 };
+  await insertExchangeCode(world.api.pool, of);
+  return {
+    call: callWith(world.api.url, {}),
+    code,
+    actor: { actor_type: 'user', actor_id: userId, actor_name: email },
+  };
+}
