@@ -1,3 +1,4 @@
+import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createProviderClient } from '../../../api/oidc/provider-client.ts';
 import { redirectUriOf } from '../../../api/routes/sign-in.ts';
@@ -10,6 +11,7 @@ import { startTestApi } from './harness.ts';
 import {
   type Answered,
   createVisitor,
+  exchange,
   nobody,
   type SignInWorld,
   signIn,
@@ -227,6 +229,50 @@ describe('an error of the provider', () => {
     const answer = await signIn(world, email);
     expectRefusal(answer, { status: 503, code: 'service_unavailable' });
     expect(Number(answer.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
+  });
+});
+
+describe('the log', () => {
+  it('says that a sign-in failed and why, and holds no code, state, token or cookie of any', async () => {
+    const lines: string[] = [];
+    const log = pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) });
+    const logged = await startSignInWorld({ log });
+    const secrets: string[] = [logged.provider.clientSecret];
+    const come = async (prepare: (callback: URL) => void = () => {}) => {
+      const browser = createVisitor(logged.api.url);
+      const authorization = await browser.begin();
+      const callback = await browser.choose(authorization, email);
+      secrets.push(...['state', 'nonce'].map((name) => authorization.searchParams.get(name)!));
+      secrets.push(callback.searchParams.get('code')!, browser.jar.of(logged.api.url).split('=')[1]!);
+      prepare(callback);
+      return browser.open(callback, asJson);
+    };
+    try {
+      logged.provider.add(email);
+      const account = await logged.api.account();
+      await insertMember(logged.api.pool, { accountId: account.id, email, role: 'owner' });
+      const { exchange_code: code } = (await come()).body;
+      const { access_token, refresh_token } = (await exchange(logged.api.url, code)).body;
+      secrets.push(code, access_token, refresh_token);
+      expect((await exchange(logged.api.url, code)).status).toBe(401);
+      await come((callback) => callback.searchParams.set('code', 'wrong'));
+      logged.provider.lie = (claims) => {
+        secrets.push(claims.at_hash as string);
+        return { claims: { ...claims, nonce: 'another' } };
+      };
+      await come();
+      logged.provider.lie = undefined;
+      logged.provider.tokenAnswer = { status: 500, body: { access_token: 'said-by-mistake' } };
+      await come();
+      logged.provider.tokenAnswer = { status: 200, body: { access_token: 'said-by-mistake', id_token: 'a.b.c' } };
+      await come();
+    } finally {
+      await logged.stop();
+    }
+    const text = lines.join('');
+    expect(lines.filter((line) => line.includes('a sign-in failed at the identity provider'))).toHaveLength(4);
+    for (const secret of [...secrets, 'said-by-mistake', 'id_token=', 'code=', 'state='])
+      expect(text, secret).not.toContain(secret);
   });
 });
 
