@@ -10,9 +10,6 @@ const lingerMs = 2_000;
  */
 export function linger(socket: Socket): void {
   if (socket.destroyed) return;
-  // Whatever comes now is no request. A listener of ours also takes the bytes back from the HTTP parser.
-  socket.removeAllListeners('data');
-  socket.on('data', () => {});
   const cut = setTimeout(() => socket.destroy(), lingerMs);
   socket.once('close', () => clearTimeout(cut));
   const closeWhenBothHaveEnded = () => {
@@ -20,7 +17,13 @@ export function linger(socket: Socket): void {
   };
   socket.once('end', closeWhenBothHaveEnded).once('finish', closeWhenBothHaveEnded);
   socket.end();
+  // Node's server reads past the stream while its parser has the connection, and only its own handler starts that again.
   socket.resume();
+  setImmediate(() => {
+    // Whatever comes now is no request. A listener of ours takes the bytes back from the parser.
+    socket.removeAllListeners('data');
+    socket.on('data', () => {});
+  });
 }
 
 /** Has Node close this connection of its HTTP server in that way, where it would destroy it after the last answer. */

@@ -35,7 +35,8 @@ export function refuseUnparsed(server: Server, { log }: { log: Pick<Logger, 'deb
   const refuse = (socket: Socket, refusal: Refusal) => {
     const last = lastOn.get(socket);
     if (!last || (last.req.complete && last.writableFinished)) writeRefusal(socket, refusal);
-    // What came was no further request, but the rest of one that is being answered.
+    // What came was no further request, but the rest of one that has its answer, or is being answered.
+    else if (!last.req.complete && last.writableFinished) linger(socket);
     else if (!last.req.complete) answerInstead(last, refusal);
     else last.once('close', () => writeRefusal(socket, refusal));
   };
@@ -69,11 +70,9 @@ export function faultOf(request: IncomingMessage, { maxHeaders }: { maxHeaders: 
 
 /** Answers a request, of which more may be to come, as the last one on its connection. */
 export function answerInstead(response: ServerResponse, refusal: Refusal): void {
-  const { headersSent, writableFinished, socket } = response;
-  if (headersSent) {
-    // An answer that has begun cannot be taken back; one that has ended was the last word.
-    if (writableFinished && socket) linger(socket);
-    else response.destroy();
+  if (response.headersSent) {
+    // An answer that has begun cannot be taken back.
+    response.destroy();
     return;
   }
   const requestId = response.getHeader('X-Request-Id');

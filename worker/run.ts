@@ -46,9 +46,11 @@ export async function runWorker({
     opened ??= createPool({ ...config.database!, application: 'purser-worker' });
     return opened;
   };
-  await checkInstallation(config, { pool: config.database && pool(), logger, stopping });
-  const connection = await connect(config.temporal, { logger, stopping });
-  if (!connection) return;
+  const [connection] = await Promise.all([
+    connect(config.temporal, { logger, stopping }),
+    checkInstallation(config, { pool: config.database && pool(), logger, stopping }),
+  ]);
+  if (!connection || stopping.aborted) return;
   const gate = createSlotGate();
   const client = new Client({ connection, namespace: config.temporal.namespace });
   let bundle: Promise<WorkflowBundleOption> | undefined;
