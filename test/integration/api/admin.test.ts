@@ -1,17 +1,9 @@
-import { execFile } from 'node:child_process';
-import { userInfo } from 'node:os';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { hashApiKey, isApiKey } from '../../../shared/api-key.ts';
 import { findApiKey } from '../../../shared/db/api-keys.ts';
 import { createPool, type Pool } from '../../../shared/db/pool.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { connectTestTemporal, type TestTemporal } from '../../support/temporal.ts';
-import { startTestApi, type TestAccount, type TestApi } from './harness.ts';
-import { askPeople, expireIn, tracesOf } from './questions.ts';
-
-const admin = fileURLToPath(new URL('../../../api/admin.ts', import.meta.url));
+import { byOperator, createAdmin, entriesOf } from './admin-calls.ts';
 
 let database: TestDatabase;
 let pool: Pool;
@@ -24,26 +16,11 @@ afterAll(async () => {
   await database?.drop();
 });
 
-const byOperator = { actor_type: 'system', actor_id: 'operator', actor_name: userInfo().username, result: 'success' };
-
-async function entriesOf(accountId: string) {
-  const { rows } = await pool.query('select * from audit_inbox where account_id = $1 order by created_at, id', [
-    accountId,
-  ]);
-  return rows;
-}
-
-async function run(args: string[], env: Record<string, string> = {}) {
-  const environment = { PATH: process.env.PATH, PURSER_ENV: 'sandbox', DATABASE_URL: database.url, ...env };
-  return promisify(execFile)(process.execPath, [admin, ...args], { env: environment }).then(
-    ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
-    (error: { code: number; stdout: string; stderr: string }) => error,
-  );
-}
+const { run, runProcess } = createAdmin({ databaseUrl: () => database.url });
 
 describe('npm run admin -- account create', () => {
   it('makes an account whose first key the api takes', async () => {
-    const { code, stdout } = await run(['account', 'create', '--name', 'Acme', '--plan', 'growth']);
+    const { code, stdout } = await runProcess(['account', 'create', '--name', 'Acme', '--plan', 'growth']);
     expect(code).toBe(0);
     const made = JSON.parse(stdout) as Record<'account_id' | 'api_key', string>;
     expect(isApiKey(made.api_key, { environment: 'sandbox' })).toBe(true);
@@ -55,7 +32,7 @@ describe('npm run admin -- account create', () => {
   it('begins the audit log of the account, by the name of the operator and without the key', async () => {
     const { stdout } = await run(['account', 'create', '--name', 'Logged']);
     const made = JSON.parse(stdout) as Record<'account_id' | 'api_key_id' | 'api_key', string>;
-    const entries = await entriesOf(made.account_id);
+    const entries = await entriesOf(pool, made.account_id);
     const prefix = expect.stringMatching(/^purser_test_/);
     expect(entries).toMatchObject([
       { action: 'account.created', changes: { before: null, after: { name: 'Logged', default_deny: false } } },
@@ -65,27 +42,58 @@ describe('npm run admin -- account create', () => {
     expect(JSON.stringify(entries)).not.toContain(made.api_key);
   });
 
+  it('invites its owner, who is whom the built-in templates ask', async () => {
+    const { stdout } = await run(['account', 'create', '--name', 'Owned', '--owner', 'Olga@Example.com']);
+    const { account_id: id } = JSON.parse(stdout) as { account_id: string };
+    const { rows } = await pool.query(
+      `select m.email, m.role, m.user_id, a.owner_email from members m join accounts a on a.id = m.account_id
+       where a.id = $1`,
+      [id],
+    );
+    const email = 'olga@example.com';
+    expect(rows).toEqual([{ email, role: 'owner', user_id: null, owner_email: email }]);
+    const entries = await entriesOf(pool, id);
+    expect(entries.map(({ action }) => action)).toEqual(['account.created', 'member.invited', 'api_key.created']);
+    expect(entries[1]).toMatchObject({ ...byOperator, changes: { before: null, after: { email, status: 'invited' } } });
+  });
+
   it.each([
     [[], /Usage: npm run admin/],
     [['constructor'], /Usage: npm run admin/],
     [['account', 'create'], /--name is missing/],
     [['account', 'create', '--name', ' '], /--name is empty/],
-    [['account', 'create', '--name', 'A', '--plan', 'gold'], /--plan must be starter, growth or enterprise/],
+    [['account', 'create', '--name', 'A', '--plan', 'gold'], /--plan must be one of starter, growth, enterprise/],
+    [['account', 'create', '--name', 'a\u0007b'], /--name holds characters that are no text/],
+    [['account', 'create', '--name', 'a'.repeat(129)], /--name has more than 128 characters/],
+    [['account', 'create', '--name', 'A', '--owner', 'olga'], /--owner must be an e-mail address/],
     [['account', 'create', '--nam', 'A'], /--nam/],
     [['account', 'delete', '--name', 'A'], /Usage: npm run admin/],
-  ])('%j is answered with what would be right, without a stack', async (args, words) => {
+  ])('%j is answered with what would be right', async (args, words) => {
     const { code, stderr } = await run(args);
-    expect(code).toBe(1);
-    expect(stderr).toMatch(words);
-    expect(stderr).not.toMatch(/^\s+at /m);
+    expect([code, stderr]).toEqual([1, expect.stringMatching(words)]);
+  });
+
+  it('tells a mistake as it is, without a stack', async () => {
+    for (const [args, words] of [
+      [[], /^Usage: npm run admin/],
+      [['account', 'create'], /^--name is missing: the name of the account\.\n$/],
+      [
+        ['plan', 'set', '--account', 'acct_00000000000000000000000000', '--plan', 'growth'],
+        /^There is no account acct_0+\.\n$/,
+      ],
+    ] as const) {
+      const { code, stdout, stderr } = await runProcess([...args]);
+      expect([code, stdout, stderr]).toEqual([1, '', expect.stringMatching(words)]);
+      expect(stderr).not.toMatch(/^\s+at /m);
+    }
   });
 
   it('says what is missing of the environment, and that the database is away', async () => {
-    expect((await run(['account', 'create', '--name', 'A'], { PURSER_ENV: '' })).stderr).toMatch(
+    expect((await runProcess(['account', 'create', '--name', 'A'], { PURSER_ENV: '' })).stderr).toMatch(
       /PURSER_ENV is missing/,
     );
     const away = { DATABASE_URL: 'postgres://purser_app@127.0.0.1:1/purser' };
-    expect((await run(['account', 'create', '--name', 'A'], away)).stderr).toMatch(/ECONNREFUSED/);
+    expect((await runProcess(['account', 'create', '--name', 'A'], away)).stderr).toMatch(/ECONNREFUSED/);
   });
 });
 
@@ -107,19 +115,46 @@ describe('npm run admin -- account set', () => {
     ] as const;
     for (const [args, default_deny, owner_email] of steps) {
       const { code, stdout } = await set(...args);
-      expect([code, JSON.parse(stdout)]).toEqual([0, { account_id: id, default_deny, owner_email }]);
+      const others = { policy_writes: 'any', ip_allowlist: [] };
+      expect([code, JSON.parse(stdout)]).toEqual([0, { account_id: id, default_deny, owner_email, ...others }]);
       const { rows } = await pool.query('select default_deny, owner_email from accounts where id = $1', [id]);
       expect(rows).toEqual([{ default_deny, owner_email }]);
     }
     const settings = (default_deny: boolean, owner_email: string | null) => ({ id, default_deny, owner_email });
-    const entries = (await entriesOf(id)).filter(({ action }) => action === 'account.updated');
-    expect(entries.map(({ changes }) => changes)).toEqual([
+    const entries = (await entriesOf(pool, id)).filter(({ action }) => action === 'account.updated');
+    expect(entries.map(({ changes }) => changes)).toMatchObject([
       { before: settings(false, null), after: settings(true, null) },
       { before: settings(true, null), after: settings(true, 'alice@example.com') },
       { before: settings(true, 'alice@example.com'), after: settings(false, 'alice@example.com') },
       { before: settings(false, 'alice@example.com'), after: settings(true, 'bob@example.com') },
     ]);
     for (const entry of entries) expect(entry).toMatchObject(byOperator);
+  });
+
+  it('sets who writes policies, and the networks from which it is used, and lifts both', async () => {
+    const networks = ['192.0.2.0/24', '2001:db8::7/128'];
+    const { stdout } = await set(
+      '--policy-writes',
+      'bearer',
+      '--ip-allowlist',
+      '192.0.2.0/24, 2001:db8::7,192.0.2.0/24',
+    );
+    expect(JSON.parse(stdout)).toMatchObject({ policy_writes: 'bearer', ip_allowlist: networks });
+    const read = async () =>
+      (await pool.query('select policy_writes, ip_allowlist from accounts where id = $1', [id])).rows[0];
+    expect(await read()).toEqual({ policy_writes: 'bearer', ip_allowlist: networks });
+    await set('--policy-writes', 'any', '--ip-allowlist', 'off');
+    expect(await read()).toEqual({ policy_writes: 'any', ip_allowlist: [] });
+  });
+
+  it('has no allowlist on the plan starter, and says so', async () => {
+    const { stdout } = await run(['account', 'create', '--name', 'Small', '--plan', 'starter']);
+    const { account_id } = JSON.parse(stdout) as { account_id: string };
+    const { code, stderr } = await run(['account', 'set', '--id', account_id, '--ip-allowlist', '192.0.2.7']);
+    expect([code, stderr]).toEqual([
+      1,
+      '--ip-allowlist is for the plans growth and enterprise; this account has starter.\n',
+    ]);
   });
 
   it('changes this account only', async () => {
@@ -145,140 +180,72 @@ describe('npm run admin -- account set', () => {
     ],
     [['account', 'set', '--id', 'acct_00000000000000000000000000', '--owner', 'alice'], /--owner must be an e-mail/],
     [['account', 'set', '--id', 'acct_00000000000000000000000000', '--name', 'A'], /--name/],
+    [
+      ['account', 'set', '--id', 'acct_00000000000000000000000000', '--policy-writes', 'on'],
+      /--policy-writes must be any or bearer/,
+    ],
+    [
+      ['account', 'set', '--id', 'acct_00000000000000000000000000', '--ip-allowlist', '10.1.2.3/8,x'],
+      /--ip-allowlist: "10\.1\.2\.3\/8" has bits set.*10\.0\.0\.0\/8 is the network[\s\S]*--ip-allowlist: "x" is no network/,
+    ],
     [['account', 'set', 'acct_00000000000000000000000000'], /acct_0/],
-  ])('%j is answered with what would be right, without a stack', async (args, words) => {
+  ])('%j is answered with what would be right', async (args, words) => {
     const { code, stderr } = await run(args);
-    expect(code).toBe(1);
-    expect(stderr).toMatch(words);
-    expect(stderr).not.toMatch(/^\s+at /m);
+    expect([code, stderr]).toEqual([1, expect.stringMatching(words)]);
   });
 });
 
-describe('npm run admin -- approval approve|reject', () => {
-  const ann = 'ann@example.com';
-  const bob = 'bob@example.com';
-  let api: TestApi;
-  let account: TestAccount;
-  let temporal: TestTemporal;
+describe('npm run admin -- plan set', () => {
+  let id: string;
   beforeAll(async () => {
-    temporal = await connectTestTemporal();
-    api = await startTestApi({ temporalAddress: temporal.address });
-    account = await api.account();
-  });
-  afterAll(async () => {
-    await api?.stop();
-    await temporal?.close();
+    const { stdout } = await run(['account', 'create', '--name', 'Plans', '--plan', 'starter']);
+    id = (JSON.parse(stdout) as { account_id: string }).account_id;
   });
 
-  const decide = (verb: string, args: string[], env: Record<string, string> = {}) =>
-    run(['approval', verb, ...args], { DATABASE_URL: api.databaseUrl, ...env });
+  const set = async (...args: string[]) => {
+    const { code, stdout } = await run(['plan', 'set', '--account', id, ...args]);
+    expect(code).toBe(0);
+    return JSON.parse(stdout);
+  };
+  const limits = (perMinute: number | null, perDay: number | null, concurrent: number | null) => ({
+    requests_per_minute: perMinute,
+    requests_per_day: perDay,
+    concurrent_requests: concurrent,
+  });
 
+  it('puts an account on a plan, with limits of its own on the plan enterprise', async () => {
+    const steps = [
+      [['--plan', 'growth'], 'growth', limits(300, 100_000, 25)],
+      [['--plan', 'enterprise'], 'enterprise', limits(null, null, null)],
+      [['--plan', 'enterprise', '--per-minute', '900', '--concurrent', '7'], 'enterprise', limits(900, null, 7)],
+      [['--plan', 'enterprise', '--per-minute', 'none', '--per-day', '5'], 'enterprise', limits(null, 5, 7)],
+      [['--plan', 'starter'], 'starter', limits(60, 10_000, 5)],
+      [['--plan', 'enterprise'], 'enterprise', limits(null, null, null)],
+    ] as const;
+    for (const [args, plan, wanted] of steps)
+      expect(await set(...args)).toEqual({ account_id: id, plan, limits: wanted });
+    const changed = (await entriesOf(pool, id)).filter(({ action }) => action === 'account.plan_changed');
+    expect(changed).toHaveLength(steps.length);
+    for (const [index, entry] of changed.entries())
+      expect(entry).toMatchObject({
+        ...byOperator,
+        changes: { after: { plan: steps[index]![1], limits: steps[index]![2] } },
+      });
+    expect(changed[0]!.changes.before).toMatchObject({ plan: 'starter', limits: limits(60, 10_000, 5) });
+  });
+
+  const account = ['--account', 'acct_00000000000000000000000000'];
   it.each([
-    ['approve', 'approved'],
-    ['reject', 'rejected'],
-  ])('%s decides for the approver, by the name of the operator', async (verb, status) => {
-    const asked = await askPeople(api, account, [{ approvers: [ann, bob] }]);
-    const args = [asked.approvalId, '--as', 'Ann@Example.com', '--reason', 'Ann is ill; told us by telephone.'];
-    const { code, stdout, stderr } = await decide(verb, args);
-    expect([code, stderr]).toEqual([0, '']);
-    const printed = JSON.parse(stdout);
-    expect((await account.call('GET', `/api/v1/approvals/${asked.approvalId}`)).body).toEqual(printed);
-    expect(printed).toMatchObject({ status, decisions: [{ approver: ann, decision: status }] });
-    const { approval, events, audits } = await tracesOf(api, asked);
-    expect(events).toMatchObject([{ type: `approval.${status}`, xid: approval.xid }]);
-    expect(audits).toEqual([
-      {
-        action: `approval.${status}`,
-        actor_type: 'system',
-        actor_id: 'operator',
-        metadata: {
-          ...{ transaction_id: asked.transactionId, ledger_id: null },
-          status,
-          approver: ann,
-          note: 'Ann is ill; told us by telephone.',
-          via: 'operator',
-          operator: userInfo().username,
-        },
-        xid: approval.xid,
-      },
-    ]);
-  });
-
-  it('tells the payment at once where Temporal is known', async () => {
-    const asked = await askPeople(api, account, [{ approvers: [ann] }]);
-    const taskQueue = `nobody-${asked.transactionId}`;
-    const handle = await temporal.client.workflow.start('any', { taskQueue, workflowId: asked.transactionId });
-    const args = [asked.approvalId, '--as', ann, '--reason', 'Told us.'];
-    const { code, stderr } = await decide('approve', args, { TEMPORAL_ADDRESS: temporal.address });
-    expect([code, stderr]).toEqual([0, '']);
-    const { events } = await handle.fetchHistory();
-    const signals = events!.map((event) => event.workflowExecutionSignaledEventAttributes?.signalName);
-    expect(signals.filter((name) => name)).toEqual(['approve']);
-    await handle.terminate();
-  });
-
-  it('decides all the same while Temporal is away, and says a word about it', async () => {
-    const asked = await askPeople(api, account, [{ approvers: [ann] }]);
-    const startMs = performance.now();
-    const args = [asked.approvalId, '--as', ann, '--reason', 'Told us.'];
-    const { code, stdout, stderr } = await decide('reject', args, { TEMPORAL_ADDRESS: '127.0.0.1:1' });
-    expect([code, JSON.parse(stdout).status, stderr]).toEqual([
-      0,
-      'rejected',
-      'Temporal was not told; the payment finds the decision by itself within 15 seconds.\n',
-    ]);
-    expect(performance.now() - startMs).toBeLessThan(20_000);
-  });
-
-  it('is refused where it is not allowed: in production unless configured, in sandbox if configured', async () => {
-    const asked = await askPeople(api, account, [{ approvers: [ann] }]);
-    const args = [asked.approvalId, '--as', ann, '--reason', 'Told us.'];
-    for (const env of [{ PURSER_ENV: 'production' }, { PURSER_OPERATOR_APPROVALS: 'off' }]) {
-      const { code, stderr } = await decide('approve', args, env);
-      expect([code, stderr]).toEqual([
-        1,
-        expect.stringMatching(/^Operators decide nothing in this .* PURSER_OPERATOR_APPROVALS=on allows it\.\n$/),
-      ]);
-    }
-    expect(await tracesOf(api, asked)).toMatchObject({ approval: { status: 'pending' }, audits: [] });
-    const allowed = { PURSER_ENV: 'production', PURSER_OPERATOR_APPROVALS: 'on' };
-    expect((await decide('approve', args, allowed)).code).toBe(0);
-  });
-
-  it('is refused like anybody: not asked, decided, over, unknown; each in a sentence', async () => {
-    const asked = await askPeople(api, account, [{ approvers: [ann, bob], required: 2 }]);
-    const late = await askPeople(api, account, [{ approvers: [ann] }]);
-    await expireIn(api, { approvalId: late.approvalId, ms: -1 });
-    const as = (id: string, email: string) => decide('approve', [id, '--as', email, '--reason', 'Told us.']);
-    expect((await as(asked.approvalId, ann)).code).toBe(0);
-    for (const [id, email, words] of [
-      [asked.approvalId, 'eve@example.com', /^eve@example\.com is not asked to approve apr_/],
-      [asked.approvalId, ann, /^ann@example\.com has approved apr_.* already; others have yet to decide\.$/],
-      [late.approvalId, ann, /^Approval apr_.* expired at .*Z: nothing can be decided any more\.$/],
-      ['apr_00000000000000000000000000', ann, /^There is no approval apr_00000000000000000000000000\.$/],
-    ] as const) {
-      const { code, stdout, stderr } = await as(id, email);
-      expect([code, stdout, stderr.trim()]).toEqual([1, '', expect.stringMatching(words)]);
-    }
-  });
-
-  const id = 'apr_00000000000000000000000000';
-  it.each([
-    [['approve'], /ID is missing/],
-    [['approve', 'tx_1', '--as', ann, '--reason', 'x'], /ID is no identifier of an approval/],
-    [['approve', id, '--reason', 'x'], /--as is missing/],
-    [['approve', id, '--as', 'ann', '--reason', 'x'], /--as must be an e-mail address/],
-    [['reject', id, '--as', ann], /--reason is missing/],
-    [['reject', id, '--as', ann, '--reason', ' '], /--reason is empty/],
-    [['reject', id, '--as', ann, '--reason', 'x'.repeat(1025)], /--reason has more than 1024 characters/],
-    [['reject', id, '--as', ann, '--reason', 'a\u0007b'], /--reason holds characters that are no text/],
-    [['reject', id, id, '--as', ann, '--reason', 'x'], /Usage: npm run admin/],
-    [['cancel', id, '--as', ann, '--reason', 'x'], /Usage: npm run admin/],
-    [['reject', id, '--by', ann], /--by/],
-  ])('approval %j is answered with what would be right, without a stack', async (args, words) => {
-    const { code, stderr } = await run(['approval', ...args]);
-    expect(code).toBe(1);
-    expect(stderr).toMatch(words);
-    expect(stderr).not.toMatch(/^\s+at /m);
+    [[], /--account is missing[\s\S]*--plan must be one of/],
+    [[...account], /--plan must be one of starter, growth, enterprise/],
+    [[...account, '--plan', 'gold'], /--plan must be one of/],
+    [[...account, '--plan', 'growth'], /There is no account acct_0/],
+    [[...account, '--plan', 'growth', '--per-day', '7'], /--per-day is for the plan enterprise only/],
+    [[...account, '--plan', 'enterprise', '--per-minute', '0'], /--per-minute must be a whole number from 1/],
+    [[...account, '--plan', 'enterprise', '--per-day', '1e3'], /--per-day must be a whole number from 1/],
+    [[...account, '--plan', 'enterprise', '--concurrent', '99999999999'], /--concurrent must be a whole number/],
+  ])('%j is answered with what would be right', async (args, words) => {
+    const { code, stderr } = await run(['plan', 'set', ...args]);
+    expect([code, stderr]).toEqual([1, expect.stringMatching(words)]);
   });
 });

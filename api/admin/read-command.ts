@@ -1,0 +1,71 @@
+import { parseArgs } from 'node:util';
+import { z } from 'zod';
+import { PurserError } from '../../shared/errors.ts';
+import { UsageError } from '../usage-error.ts';
+import { accountCommands } from './account.ts';
+import { approvalCommands } from './approval.ts';
+import type { Command, Commands, Work } from './command.ts';
+import { keyCommands } from './key.ts';
+import { memberCommands } from './member.ts';
+import { planCommands } from './plan.ts';
+import { revokeCommands } from './revoke-all.ts';
+import { usageOf } from './usage.ts';
+
+const commands: Commands = {
+  ...accountCommands,
+  ...planCommands,
+  ...keyCommands,
+  ...revokeCommands,
+  ...memberCommands,
+  ...approvalCommands,
+};
+const usage = usageOf(commands);
+
+/**
+ * What a command line asks for.
+ * @returns the work; it throws UsageError for what an operator can put right, and names the option
+ * @throws UsageError where the command line is wrong
+ */
+export function readCommand(args: readonly string[]): Work {
+  const { command, rest } = findCommand(args);
+  const work = prepare(command, rest);
+  return async (deps) => {
+    try {
+      return await work(deps);
+    } catch (error) {
+      throw inOptions(error, command);
+    }
+  };
+}
+
+/** By its words: two, or one. */
+function findCommand(args: readonly string[]): { command: Command; rest: string[] } {
+  for (const words of [2, 1]) {
+    const name = args.slice(0, words).join(' ');
+    if (Object.hasOwn(commands, name)) return { command: commands[name]!, rest: args.slice(words) };
+  }
+  throw new UsageError(usage);
+}
+
+function prepare(command: Command, args: string[]): Work {
+  const { positional } = command;
+  const options = Object.fromEntries(Object.keys(command.options).map((name) => [name, { type: 'string' as const }]));
+  try {
+    const { values, positionals } = parseArgs({ args, options, allowPositionals: positional !== undefined });
+    if (positionals.length > 1) throw new UsageError(usage);
+    return command.prepare(positional === undefined ? values : { ...values, [positional]: positionals[0] });
+  } catch (error) {
+    if (error instanceof z.ZodError) throw new UsageError(error.issues.map(({ message }) => message).join('\n'));
+    if ((error as NodeJS.ErrnoException).code?.startsWith('ERR_PARSE_ARGS'))
+      throw new UsageError(`${(error as Error).message}\n\n${usage}`);
+    throw error;
+  }
+}
+
+/** A refusal names the member of a request that is at fault; here that came from an option. */
+function inOptions(error: unknown, { optionOf = {} }: Command): unknown {
+  if (!(error instanceof PurserError)) return error;
+  const option = error.param === undefined ? undefined : optionOf[error.param];
+  const isNamed = option !== undefined && error.message.startsWith(`${error.param} `);
+  return new UsageError(isNamed ? error.message.replace(error.param!, option) : error.message);
+}
