@@ -59,8 +59,17 @@ describe('counts by plan', () => {
       403,
       expect.stringMatching(/^The starter plan allows 10 agents; this account has 12\./),
     ]);
+    const remove = (name: string) =>
+      world.api.pool.query(
+        `update agents set status = 'inactive', deleted_at = now() where account_id = $1 and agent_name = $2`,
+        [account.id, name],
+      );
+    await Promise.all([remove('own 0'), remove('own 1')]);
+    expect((await postAgent(12)).body.message).toMatch(/this account has 10\./);
+    await remove('own 2');
+    expect([(await postAgent(12)).status, (await postAgent(13)).status]).toEqual([200, 403]);
     await setPlan('enterprise');
-    expect((await postAgent(12)).status).toBe(200);
+    expect((await postAgent(13)).status).toBe(200);
   });
 
   it('keep no refusal for a repeat with its Idempotency-Key', async () => {

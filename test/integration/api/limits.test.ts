@@ -226,4 +226,21 @@ describe('limits of requests', () => {
     await api.pool.query(`update accounts set plan = 'enterprise' where id = $1`, [account.id]);
     expect(headersOf(await list(account))).toEqual([null, null, null, null]);
   });
+
+  it('are in the reference, with every header that an answer has', async () => {
+    const account = await limited({ perMinute: 1, concurrent: 9 });
+    const document = (await (await fetch(`${api.url}/openapi.json`)).json()) as {
+      paths: Record<string, Record<string, { responses: Record<string, { headers: Record<string, unknown> }> }>>;
+    };
+    const { responses } = document.paths['/api/v1/agents']!.get!;
+    for (const { status, headers } of [await list(account), await list(account)]) {
+      const names = ['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset', 'RateLimit-Policy'];
+      const all = status === 429 ? [...names, 'Retry-After'] : names;
+      expect(all.filter((name) => headers.has(name))).toEqual(all);
+      expect(Object.keys(responses[status]!.headers)).toEqual(expect.arrayContaining(all));
+    }
+    expect(Object.keys(document.paths['/api/v1/auth/refresh']!.post!.responses['429']!.headers)).toEqual([
+      ...['X-Request-Id', 'Retry-After'],
+    ]);
+  });
 });
