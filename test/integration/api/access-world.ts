@@ -1,3 +1,4 @@
+import type { Environment } from '../../../shared/api-key.ts';
 import { createApiKey } from '../../../shared/db/api-keys.ts';
 import { insertEvent } from '../../../shared/db/events.ts';
 import { insertMember } from '../../../shared/db/members.ts';
@@ -14,7 +15,7 @@ export type Things = Readonly<Record<string, string>>;
 
 export const emailOf = (role: Role) => `${role}@example.com`;
 /** Whom every question to people asks. */
-export const approvers = (['viewer', 'approver', 'admin', 'owner'] as const).map(emailOf);
+const approvers = (['viewer', 'approver', 'admin', 'owner'] as const).map(emailOf);
 
 /** An agent of an account, and one of everything that belongs to it. */
 export async function makeAgentWithThings(api: TestApi, account: TestAccount): Promise<Things & { agents: string }> {
@@ -60,10 +61,17 @@ export async function limitedKey(
     scopes = null,
     agentId = null,
     expiresAt = null,
-  }: { accountId: string; scopes?: readonly Scope[] | null; agentId?: string | null; expiresAt?: Date | null },
+    environment = 'sandbox',
+  }: {
+    accountId: string;
+    scopes?: readonly Scope[] | null;
+    agentId?: string | null;
+    expiresAt?: Date | null;
+    environment?: Environment;
+  },
 ) {
   const { key, row } = await createApiKey(pool, {
-    ...{ accountId, scopes, agentId, expiresAt, name: 'limited', environment: 'sandbox' },
+    ...{ accountId, scopes, agentId, expiresAt, environment, name: 'limited' },
   });
   return { id: row.id, key, call: callWith(url, { 'x-api-key': key }) };
 }
