@@ -14,6 +14,7 @@ import { inTransaction, type Pool, type Queryable } from '../../shared/db/pool.t
 import { type UserRow, upsertUser } from '../../shared/db/users.ts';
 import { chooseAccount } from '../../shared/domain/choose-account.ts';
 import { PurserError } from '../../shared/errors.ts';
+import { renderAccount } from '../../shared/render-account.ts';
 import type { Origin } from '../acting.ts';
 import { exchangeCodeSeconds, hashExchangeCode, newExchangeCode } from '../tokens/exchange-code.ts';
 
@@ -122,7 +123,7 @@ async function openOwnAccount(
   { email, userId, acting }: { email: string; userId: string; acting: Acting },
 ): Promise<string> {
   const id = await createAccount(db, { name: accountName(email), plan: 'starter' });
-  const account = await updateAccount(db, { id, change: { owner_email: email } });
+  const account = (await updateAccount(db, { id, change: { owner_email: email } }))!;
   await insertAudit(db, {
     accountId: id,
     action: 'account.created',
@@ -130,7 +131,7 @@ async function openOwnAccount(
     resourceType: 'account',
     resourceId: id,
     result: 'success',
-    changes: { before: null, after: account },
+    changes: { before: null, after: renderAccount(account) },
   });
   await insertMember(db, { accountId: id, email, role: 'owner' });
   for (const member of await acceptInvitations(db, { userId, email })) await noteJoined(db, { member, acting });

@@ -5,6 +5,7 @@ import { hashApiKey, isApiKey } from '../../../shared/api-key.ts';
 import { createApiKey } from '../../../shared/db/api-keys.ts';
 import { scopes } from '../../../shared/domain/access.ts';
 import { newId } from '../../../shared/ids.ts';
+import { eventually } from '../../support/client.ts';
 import { callWith, createAgent, startTestApi, type TestAccount, type TestApi, type TestPerson } from './harness.ts';
 import { holdersOf } from './holders.ts';
 
@@ -146,6 +147,31 @@ describe('making an API key', () => {
     const answer = await owner.call('POST', path, body);
     expect([answer.status, answer.body.param]).toEqual([400, 'scopes']);
     expect(answer.body.message).toMatch(/agents:write, policies:write\. It can use: agents:read, .*x402:write\.$/);
+  });
+
+  it('makes none for an agent that is being deleted', async () => {
+    const { id } = await createAgent(account);
+    const held = await api.pool.connect();
+    try {
+      await held.query('begin');
+      await held.query('select from agents where id = $1 for update', [id]);
+      await held.query(`update agents set status = 'inactive', deleted_at = now() where id = $1`, [id]);
+      const made = owner.call('POST', path, { name: 'too late', agent_id: id });
+      await eventually(
+        () =>
+          api.pool.query(
+            `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+          ),
+        ({ rowCount }) => rowCount === 1,
+        { timeoutMs: 20_000 },
+      );
+      await held.query('commit');
+      expect([(await made).status, (await made).body.param]).toEqual([400, 'agent_id']);
+    } finally {
+      held.release();
+    }
+    const { rowCount } = await api.pool.query('select from api_keys where agent_id = $1', [id]);
+    expect(rowCount).toBe(0);
   });
 
   it("refuses another account's agent, like one that does not exist", async () => {
