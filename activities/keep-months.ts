@@ -10,6 +10,7 @@ import type { Pool } from '../shared/db/pool.ts';
 import type { MonthsResult } from '../shared/domain/months.ts';
 import type { Logger } from '../shared/log.ts';
 import { forgetRequests } from './forget-requests.ts';
+import { forgetSignIns } from './forget-sign-ins.ts';
 import { withHeartbeat } from './with-heartbeat.ts';
 
 /** How far ahead there is room: a stack may rest for a quarter and find its months made. */
@@ -45,6 +46,7 @@ export function createKeepMonths({ pool, logger, retention }: MonthsDependencies
       const misplaced = await findMisplacedRows(pool);
       if (misplaced.length > 0) logger.warn({ misplaced }, 'rows lie outside the months of their tables');
       await forgetRequests({ pool, logger });
+      await forgetSignIns({ pool, logger });
       return { made, dropped, staying, misplaced };
     });
   };

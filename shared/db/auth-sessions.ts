@@ -67,3 +67,20 @@ export async function revokeAuthSessions(
   );
   return rows;
 }
+
+/**
+ * Deletes sessions that nobody can use any more, at most `limit` of them: revoked 30 days ago or earlier, or begun so long
+ * ago and without a refresh token that is kept. Call it again while it returns `limit`.
+ * @returns how many were deleted
+ */
+export async function deleteOldAuthSessions(db: Queryable, { limit }: { limit: number }): Promise<number> {
+  const { rowCount } = await db.query(
+    `delete from auth_sessions where id in (
+       select id from auth_sessions s
+       where coalesce(s.revoked_at, s.created_at) < now() - interval '30 days'
+         and (s.revoked_at is not null or not exists (select from refresh_tokens t where t.session_id = s.id))
+       limit $1 for update skip locked)`,
+    [limit],
+  );
+  return rowCount ?? 0;
+}

@@ -61,3 +61,17 @@ export async function deleteOpenExchangeCodes(
     [accountId, userId ?? null],
   );
 }
+
+/**
+ * Deletes codes that expired a day ago or earlier, at most `limit` of them. Call it again while it returns `limit`.
+ * @returns how many were deleted
+ */
+export async function deleteExpiredExchangeCodes(db: Queryable, { limit }: { limit: number }): Promise<number> {
+  const { rowCount } = await db.query(
+    `delete from exchange_codes where hash in (
+       select hash from exchange_codes where expires_at < now() - interval '1 day'
+       order by expires_at limit $1 for update skip locked)`,
+    [limit],
+  );
+  return rowCount ?? 0;
+}

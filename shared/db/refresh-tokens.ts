@@ -56,3 +56,18 @@ export async function useRefreshToken(
   );
   if (rowCount !== 1) throw new Error('A refresh token is used once.');
 }
+
+/**
+ * Deletes tokens that expired a week ago or earlier, at most `limit` of them. Until then whoever uses one for the second
+ * time ends its session. Call it again while it returns `limit`.
+ * @returns how many were deleted
+ */
+export async function deleteExpiredRefreshTokens(db: Queryable, { limit }: { limit: number }): Promise<number> {
+  const { rowCount } = await db.query(
+    `delete from refresh_tokens where hash in (
+       select hash from refresh_tokens where expires_at < now() - interval '7 days'
+       order by expires_at limit $1 for update skip locked)`,
+    [limit],
+  );
+  return rowCount ?? 0;
+}
