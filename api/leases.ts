@@ -6,7 +6,7 @@ import type { Logger } from '../shared/log.ts';
 /** A quarter of a lease's life, so that it lives through a moment without the database. */
 const renewMs = 5_000;
 /** Longer than this no answer waits until its lease is given back. */
-const longestReleaseMs = 500;
+const longestReleaseMs = 1_000;
 
 /** Holds the lease until the answer is complete, or its client has gone. */
 export type HoldLease = (lease: Lease, response: Response) => void;

@@ -9,6 +9,9 @@ import { callWith, startTestApi, type TestAccount, type TestApi } from './harnes
 
 const nobody = '127.0.0.1:1';
 const minuteMs = 60_000;
+const longestHammerMs = 50_000;
+/** For a machine on which much else is going on. */
+const longestTestMs = 150_000;
 
 /** Its database is what the processes share. */
 let api: TestApi;
@@ -45,12 +48,17 @@ afterAll(async () => {
 const callsOf = (credentials: Record<string, string>) => processes.map(({ url }) => callWith(url, credentials));
 const byKey = ({ key }: TestAccount) => ({ 'x-api-key': key });
 
-/** Asks every process, in some lanes each, again and again. @returns how many got which status */
-async function hammer(account: TestAccount, { lanes, forMs }: { lanes: number; forMs: number }) {
+type Statuses = ReadonlyMap<number, number>;
+
+/** Asks every process, in some lanes each, until enough was answered. @returns how many got which status */
+async function hammer(
+  account: TestAccount,
+  { lanes, isEnough }: { lanes: number; isEnough: (seen: Statuses) => boolean },
+): Promise<Statuses> {
   const statuses = new Map<number, number>();
-  const endMs = performance.now() + forMs;
+  const endMs = performance.now() + longestHammerMs;
   const lane = async (call: TestAccount['call']) => {
-    while (performance.now() < endMs) {
+    while (!isEnough(statuses) && performance.now() < endMs) {
       const { status } = await call('GET', '/api/v1/agents?page_size=1');
       statuses.set(status, (statuses.get(status) ?? 0) + 1);
     }
@@ -87,22 +95,24 @@ function beginRequest(process: ApiProcess, account: TestAccount): void {
 }
 
 describe('limits over three processes', () => {
-  it('let 300 requests of a key pass in any 60 seconds, as many as that and no more', async () => {
+  it('let 300 requests of a key pass in any 60 seconds, as many as that and no more', {
+    timeout: longestTestMs,
+  }, async () => {
     const account = await api.account({ plan: 'growth' });
-    // Ten seconds a second: three minutes and more while the processes are hammered.
-    await clock.set(new Date('2026-03-01T12:00:00.000Z'), 10);
+    // Six seconds a second, so that a window lasts ten.
+    await clock.set(new Date('2026-03-01T12:00:00.000Z'), 6);
     const passes = await watchPasses();
-    const statuses = await hammer(account, { lanes: 5, forMs: 20_000 });
+    // Three windows are used up, and many more than could pass had to be refused.
+    const isEnough = (seen: Statuses) => (seen.get(200) ?? 0) >= 900 && (seen.get(429) ?? 0) >= 300;
+    const statuses = await hammer(account, { lanes: 5, isEnough });
     const times = await passes();
     expect([...statuses.keys()].toSorted()).toEqual([200, 429]);
     expect(times.length).toBe(statuses.get(200));
-    // Many more than could pass had to be refused, and three windows had to be used up.
-    expect(statuses.get(429)).toBeGreaterThan(300);
-    expect(times.length).toBeGreaterThanOrEqual(900);
+    expect(isEnough(statuses)).toBe(true);
     const apart = times.slice(300).map((at, index) => at - times[index]!);
     expect(Math.min(...apart)).toBeGreaterThanOrEqual(minuteMs);
     // A place that is free is taken at once, so that no window has fewer for long.
-    expect(apart.toSorted((a, b) => a - b)[Math.floor(apart.length / 2)]).toBeLessThan(minuteMs + 5_000);
+    expect(apart.toSorted((a, b) => a - b)[Math.floor(apart.length / 2)]).toBeLessThan(minuteMs + 10_000);
   });
 
   it('let a day’s requests pass and no more, however many ask at once', async () => {
@@ -119,11 +129,13 @@ describe('limits over three processes', () => {
   it('never refuse a client that keeps to what it may have under way at once', async () => {
     const account = await api.account({ plan: 'enterprise' });
     await api.pool.query('update accounts set concurrent_requests = 6 where id = $1', [account.id]);
-    const statuses = await hammer(account, { lanes: 2, forMs: 3_000 });
+    const statuses = await hammer(account, { lanes: 2, isEnough: (seen) => (seen.get(200) ?? 0) >= 300 });
     expect([...statuses.keys()]).toEqual([200]);
   });
 
-  it('keep places of requests under way for as long as those last, and free them soon after a kill -9', async () => {
+  it('keep places of requests under way for as long as those last, and free them soon after a kill -9', {
+    timeout: longestTestMs,
+  }, async () => {
     const account = await api.account({ plan: 'starter' });
     const [first, second] = processes as [ApiProcess, ApiProcess];
     const ask = () => callWith(second.url, byKey(account))('GET', '/api/v1/agents');

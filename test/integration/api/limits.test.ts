@@ -189,6 +189,39 @@ describe('limits of requests', () => {
     expect(new Set((await Promise.all([lane(), lane(), lane()])).flat())).toEqual(new Set([200]));
   });
 
+  it('give the place of an export back when it ends', async () => {
+    const account = await limited({ concurrent: 1 });
+    for (let again = 0; again < 20; again += 1) {
+      const answer = await fetch(`${api.url}/api/v1/audit-logs/export`, { headers: { 'x-api-key': account.key } });
+      expect([answer.status, await answer.text()]).toEqual([200, '']);
+    }
+  });
+
+  it('free the place of a client that has gone while it was being taken', async () => {
+    const account = await limited({ concurrent: 1 });
+    const query = api.pool.query.bind(api.pool);
+    const [asked, gone] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    vi.spyOn(api.pool, 'query').mockImplementation((async (text: string, values: unknown[]) => {
+      if (/admit_request/.test(text)) {
+        asked.resolve();
+        await gone.promise;
+      }
+      return query(text, values);
+    }) as never);
+    const socket = await beginRequest(account);
+    await asked.promise;
+    socket.destroy();
+    // Once these are answered, the server has seen the end of the connection.
+    for (let again = 0; again < 3; again += 1) await fetch(`${api.url}/healthz`);
+    gone.resolve();
+    vi.restoreAllMocks();
+    await eventually(
+      () => list(account),
+      ({ status }) => status === 200,
+      { timeoutMs: 10_000 },
+    );
+  });
+
   it('answer as ever where a lease cannot be given back', async () => {
     const account = await limited({ concurrent: 2 });
     const query = api.pool.query.bind(api.pool);
