@@ -3,6 +3,7 @@ import { findApiKey } from '../shared/db/api-keys.ts';
 import { bySystem } from '../shared/db/audit.ts';
 import { insertMember } from '../shared/db/members.ts';
 import { createPool, inTransaction } from '../shared/db/pool.ts';
+import { moveUsers } from '../shared/db/users.ts';
 import { openAccount } from '../shared/open-account.ts';
 
 /** Whom the built-in policy templates ask. */
@@ -40,6 +41,17 @@ export async function ensureAccount(o: { databaseUrl: string; known: DevAccount 
       return opened;
     });
     return { accountId, apiKey: key };
+  } finally {
+    await pool.end();
+  }
+}
+
+/** Has those who signed in before a restart be known after it, also where the identity provider has another port now. */
+export async function keepPeople(o: { databaseUrl: string; from: string | undefined; to: string }): Promise<void> {
+  if (o.from === undefined || o.from === o.to) return;
+  const pool = createPool({ url: o.databaseUrl, max: 1, application: 'purser-dev' });
+  try {
+    await moveUsers(pool, { from: o.from, to: o.to });
   } finally {
     await pool.end();
   }

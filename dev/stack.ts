@@ -2,7 +2,7 @@ import { Connection } from '@temporalio/client';
 import { redirectUriOf } from '../api/routes/sign-in.ts';
 import { migrate } from '../shared/db/migrate.ts';
 import type { Party } from '../signer/client.ts';
-import { APPROVER_EMAIL, ensureAccount, OWNER_EMAIL } from './account.ts';
+import { APPROVER_EMAIL, ensureAccount, keepPeople, OWNER_EMAIL } from './account.ts';
 import { ensureAccountKey } from './account-key.ts';
 import { LOCAL_CHAIN, startAnvil } from './anvil.ts';
 import { startFaucet } from './faucet.ts';
@@ -68,6 +68,7 @@ export async function startStack(context: StackContext): Promise<Stack> {
   const people = await progress.step('mailbox', () => provideMailbox(context));
   const baseUrl = `http://${LOOPBACK}:${ports.api}`;
   const provider = await progress.step('identity provider', () => provideProvider(context, { baseUrl }));
+  await keepPeople({ databaseUrl: database.appUrl, from: before?.provider_url, to: provider.issuer });
 
   const serviceEnv: NodeJS.ProcessEnv = {
     ...env,

@@ -26,3 +26,12 @@ export async function upsertUser(
   );
   return rows[0]!;
 }
+
+/** Lets people go on being the same ones where their identity provider has another address now; subjects stay. */
+export async function moveUsers(db: Queryable, { from, to }: { from: string; to: string }): Promise<void> {
+  await db.query(
+    `update users set issuer = $2 where issuer = $1
+       and not exists (select from users other where other.issuer = $2 and other.subject = users.subject)`,
+    [from, to],
+  );
+}
