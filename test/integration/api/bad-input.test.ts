@@ -330,7 +330,7 @@ describe('bad input', () => {
   it('answers 405 with Allow for a method that a path does not have', async () => {
     const cases = [
       ['DELETE', '/api/v1/agents', 'POST, GET, HEAD'],
-      ['PUT', `/api/v1/agents/${agentId}`, 'GET, HEAD'],
+      ['PUT', '/api/v1/approvals/apr_x', 'GET, HEAD'],
       ['PATCH', '/api/v1/policies/pol_x', 'GET, HEAD, PUT, DELETE'],
       ['OPTIONS', '/api/v1/transactions', 'POST, GET, HEAD'],
     ] as const;
