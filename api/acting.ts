@@ -1,5 +1,6 @@
 import type { Request, Response } from 'express';
 import type { Acting } from '../shared/db/audit.ts';
+import { withoutSecrets } from '../shared/domain/without-secrets.ts';
 import { actorOf, type Caller } from './caller.ts';
 import { clientAddressOf } from './client-address.ts';
 
@@ -16,6 +17,6 @@ export type Origin = Omit<Acting, 'actor'>;
 /** Where a request comes from. */
 export function originOf(request: Request, response: Response): Origin {
   const { requestId } = response.locals as { requestId: string };
-  const userAgent = request.get('user-agent')?.slice(0, maxUserAgent);
-  return { ipAddress: clientAddressOf(request) || null, userAgent: userAgent ?? null, requestId };
+  const userAgent = withoutSecrets(request.get('user-agent') ?? '').slice(0, maxUserAgent);
+  return { ipAddress: clientAddressOf(request) || null, userAgent: userAgent || null, requestId };
 }

@@ -1,7 +1,9 @@
+import { inspect } from 'node:util';
 import { Client, Connection } from '@temporalio/client';
 import { createRegistry } from '../shared/chain/registry.ts';
 import { type ApiConfig, apiConfig, ConfigError } from '../shared/config.ts';
 import { createPool } from '../shared/db/pool.ts';
+import { withoutSecrets } from '../shared/domain/without-secrets.ts';
 import { createHttpGuard } from '../shared/http-guard.ts';
 import { createInstallation, requireInstallation } from '../shared/installation.ts';
 import { createLogger, type Logger } from '../shared/log.ts';
@@ -97,6 +99,6 @@ try {
   const { code, port } = error as NodeJS.ErrnoException & { port?: number };
   if (error instanceof ConfigError) console.error(error.message);
   else if (code === 'EADDRINUSE') console.error(`Port ${port} is in use. Set PURSER_PORT to a free one.`);
-  else console.error(error);
+  else console.error(withoutSecrets(inspect(error)));
   process.exit(1);
 }

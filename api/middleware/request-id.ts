@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { NextFunction, Request, Response } from 'express';
+import { withoutSecrets } from '../../shared/domain/without-secrets.ts';
 import type { Logger } from '../../shared/log.ts';
 
 const shape = /^[A-Za-z0-9._-]{1,128}$/;
@@ -8,7 +9,9 @@ const shape = /^[A-Za-z0-9._-]{1,128}$/;
 export function createRequestId({ log }: { log: Logger }) {
   return function requestId(request: Request, response: Response, next: NextFunction): void {
     const given = request.get('x-request-id');
-    const id = given !== undefined && shape.test(given) ? given : randomUUID();
+    // A key that somebody sends here by mistake must not stand in logs and in the audit log.
+    const isFine = given !== undefined && shape.test(given) && withoutSecrets(given) === given;
+    const id = isFine ? given : randomUUID();
     response.setHeader('X-Request-Id', id);
     response.locals.requestId = id;
     response.locals.log = log.child({ request_id: id });

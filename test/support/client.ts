@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { noteSecret, noteSecretsIn } from './secrets.ts';
 
 /** An answer of the API, whatever its status. */
 export interface Answer {
@@ -15,13 +16,20 @@ export interface TestClient {
 }
 
 export function createTestClient({ baseUrl, apiKey }: { baseUrl: string; apiKey: string }): TestClient {
+  noteSecret('the API key of a client', apiKey);
   const call = async (method: string, path: string, body?: unknown): Promise<Answer> => {
     const response = await fetch(`${baseUrl}/api/v1${path}`, {
       method,
       headers: { 'X-API-Key': apiKey, 'Content-Type': 'application/json', Connection: 'close' },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
-    return { status: response.status, body: await response.json(), headers: response.headers };
+    const answer = await response.json();
+    for (const [what, content] of [
+      ['request', body],
+      ['answer', answer],
+    ])
+      noteSecretsIn(`the ${what} of ${method} ${path}`, content);
+    return { status: response.status, body: answer, headers: response.headers };
   };
   return { get: (path) => call('GET', path), post: (path, body) => call('POST', path, body) };
 }

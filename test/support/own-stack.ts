@@ -12,12 +12,13 @@ import { freePort, LOOPBACK } from '../../dev/ports.ts';
 import { startPostgres } from '../../dev/postgres.ts';
 import { startGuard, startProcess } from '../../dev/process.ts';
 import { requireOk, startApi } from '../../dev/services.ts';
-import { prepareKeys, signerEndpoints, startSigner } from '../../dev/signers.ts';
+import { prepareKeys, type StackKeys, signerEndpoints, startSigner } from '../../dev/signers.ts';
 import { startTemporal } from '../../dev/temporal.ts';
 import { temporalBinary } from '../../dev/temporal-binary.ts';
 import { deployToken } from '../../dev/token.ts';
 import { migrate } from '../../shared/db/migrate.ts';
 import { readPlan, writePlan } from './crash-plan.ts';
+import { notePassword, noteSecret, noteSecretFile, refuseSecretsIn } from './secrets.ts';
 import { openSignIn } from './sign-in.ts';
 
 export type PartName =
@@ -126,16 +127,28 @@ export async function startOwnStack({
       signerPorts[party - 1]!,
     ];
     await parts.add(`signer-${party}`, () =>
-      startSigner(guard, { party, port, keys, dataDir, logFile: log, env: process.env }),
+      startSigner(guard, {
+        party,
+        port,
+        keys,
+        dataDir,
+        logFile: log,
+        env: { ...process.env, PURSER_LOG_LEVEL: 'trace' },
+      }),
     );
   }
   const baseUrl = `http://${LOOPBACK}:${apiPort}`;
   const { accountId, apiKey } = await ensureAccount({ databaseUrl: appUrl, known: undefined });
   const people = openSignIn({ databaseUrl: appUrl, keysFile: keys.tokensFile, issuer: baseUrl });
   const mailbox = await startMailbox({ dir: file('mail'), smtpPort: 0, httpPort: 0 });
+  noteSecret('the first API key', apiKey);
+  for (const url of [appUrl, ownerUrl]) notePassword('a password of the database', url);
+  for (const path of secretFilesOf(keys)) noteSecretFile(path);
   const env = {
     PATH: process.env.PATH,
     PURSER_ENV: 'sandbox',
+    // Everything that might be written: it is searched for secrets in the end.
+    PURSER_LOG_LEVEL: 'trace',
     PURSER_PORT: String(apiPort),
     PURSER_SPARE_KEYS: '0',
     DATABASE_URL: appUrl,
@@ -182,22 +195,42 @@ export async function startOwnStack({
     },
     logDir: file('logs'),
     mailUrl: mailbox.url,
-    token: async (email, o) => (await people.signIn({ accountId, email, ...o })).token,
+    async token(email, o) {
+      const { token } = await people.signIn({ accountId, email, ...o });
+      noteSecret('an access token', token);
+      return token;
+    },
     pid: (name) => parts.current(name).pid,
     restarts: parts.restarts,
     deaths: parts.deaths,
     halt: parts.halt,
     start: parts.start,
     async stop({ keepFiles = false } = {}) {
+      await noteLinks(mailbox.url);
       await parts.stop();
       await people.close();
       await mailbox.stop();
       await faucet.stop();
       await chain.stop();
       await guard.stop();
-      if (!keepFiles) rmSync(home, { recursive: true, force: true });
+      try {
+        refuseSecretsIn([file('logs'), file('temporal.db')]);
+      } finally {
+        if (!keepFiles) rmSync(home, { recursive: true, force: true });
+      }
     },
   };
+}
+
+function secretFilesOf({ coordinator, policy, signers, webhooks, tokensFile }: StackKeys): string[] {
+  const ofSigners = Object.values(signers).flatMap(({ identityFile, kekFile }) => [identityFile, kekFile]);
+  return [coordinator.identityFile, policy.identityFile, webhooks.keysFile, tokensFile, ...ofSigners];
+}
+
+/** Whoever has the end of a link can decide. */
+async function noteLinks(mailUrl: string): Promise<void> {
+  const text = await (await fetch(`${mailUrl}/api/mails`)).text();
+  for (const [, token] of text.matchAll(/\/approve\/([\w-]{43})/g)) noteSecret('the end of a link', token!);
 }
 
 /** Keeps parts running, and tells the crash plan the process id of its victim whenever that is a new one. */
