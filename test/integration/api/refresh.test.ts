@@ -274,7 +274,7 @@ describe('signing out', () => {
 });
 
 describe('tokens', () => {
-  it('are in no log line, and in no row of the database', async () => {
+  it('F9 are in no log line, and in no row of the database', async () => {
     const said = lines.join('');
     expect(said).toContain(refreshPath);
     const given = secrets.filter((secret) => secret.length > 20 && secret.length < 5_000);
