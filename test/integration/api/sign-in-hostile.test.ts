@@ -1,5 +1,8 @@
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { beginSignIn } from '../../../api/oidc/pending-sign-in.ts';
 import { createProviderClient } from '../../../api/oidc/provider-client.ts';
 import { redirectUriOf } from '../../../api/routes/sign-in.ts';
 import { freePort } from '../../../dev/ports.ts';
@@ -324,6 +327,21 @@ describe('a provider that is down', () => {
       expect((await createVisitor(api.url).begin()).port).toBe(String(providerPort));
     } finally {
       await api.stop();
+    }
+  });
+
+  it('and takes connections all the same is waited for, but not for ever', async () => {
+    const silent = createServer(() => {});
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    try {
+      const issuer = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+      const log = createLogger({ process: 'test', level: 'silent' });
+      const options = { issuer, clientId: 'x', clientSecret: undefined, scopes: 'openid', trustsEmail: false };
+      const client = createProviderClient(options, { redirectUri: `${world.api.url}/auth/oidc/callback`, log });
+      const pending = beginSignIn({ accountId: undefined, now: new Date() });
+      await expect(client.authorizationUrl(pending)).rejects.toMatchObject({ code: 'service_unavailable' });
+    } finally {
+      silent.close();
     }
   });
 
