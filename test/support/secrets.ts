@@ -53,11 +53,6 @@ export function refuseSecretsIn(paths: readonly string[]): void {
   if (found.length > 0) throw new Error(`Secrets are where they must not be:\n  ${[...new Set(found)].join('\n  ')}`);
 }
 
-/** How many are looked for. */
-export function countSecrets(): number {
-  return secrets.size;
-}
-
 function formsOf(value: string): string[] {
   return [
     value,
