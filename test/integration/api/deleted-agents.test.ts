@@ -196,7 +196,12 @@ describe('the deletion of an agent', () => {
     const other = await createAgent(account);
     agent = other;
     await setWei(10n ** 17n);
-    await refused({ balances: [{ chain, token: 'ETH', amount: '0.1' }] });
+    const balances = [{ chain, token: 'ETH', amount: '0.1' }];
+    await refused({ balances });
+    // Everything at once, so that nobody has to try again for each.
+    const pending = await storedPayment();
+    await refused({ balances, transactions: [pending] });
+    await end(pending);
     const { estimated_fee: fee } = (
       await account.call('POST', '/api/v1/transactions/simulate', payment(agent.id, { token: 'ETH', amount: '0.01' }))
     ).body;
