@@ -65,6 +65,6 @@ function requireApprovers(template: PolicyTemplate, { accountId }: { accountId: 
   if (!asksNobody) return;
   throw new PurserError(
     'invalid_request',
-    `Template ${template.name} asks the account's owner for approval, and this account's owner is not known. The operator sets it with \`npm run admin -- account set --id ${accountId} --owner EMAIL\`. Template permissive needs nobody.`,
+    `Template ${template.name} asks the account's owner for approval, and this account's owner is not known. Set it with \`owner_email\` of PUT /account, or have the operator do it with \`npm run admin -- account set --id ${accountId} --owner EMAIL\`. Template permissive needs nobody.`,
   );
 }

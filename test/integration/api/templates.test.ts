@@ -254,6 +254,7 @@ describe('policy templates', () => {
       for (const name of ['conservative', 'standard']) {
         const { status, body } = await apply(owned, name, agent.id, 'replace');
         expect([status, body.code]).toEqual([400, 'invalid_request']);
+        expect(body.message).toContain('owner_email');
         expect(body.message).toContain(`npm run admin -- account set --id ${owned.id} --owner`);
       }
       expect(await policiesOf(owned, agent.id)).toHaveLength(1);
