@@ -29,7 +29,7 @@ import { invalidToken, type Unauthenticated } from '../unauthenticated.ts';
 /** How long an Idempotency-Key lives. */
 const keyLifetimeMs = 24 * 60 * 60 * 1000;
 
-export interface RefreshDependencies {
+interface RefreshDependencies {
   readonly pool: Pool;
   readonly tokens: AccessTokens;
 }
@@ -90,7 +90,9 @@ async function answerRefresh(
   // Before the lock, so that nobody waits for the one who holds it and a key.
   await claim(db, { holder, refresh, hash });
   await lockRefreshToken(db, { hash });
-  const row = (await findRefreshToken(db, { hash }))!;
+  const row = await findRefreshToken(db, { hash });
+  // It was forgotten a moment ago.
+  if (!row) throw notValid();
   switch (judgeRefresh({ secondsLeft: row.seconds_left, usedMsAgo: row.used_ms_ago })) {
     case 'expired':
       throw refused('The refresh token has expired. Sign in again.', { reason: 'token_expired', holder });
