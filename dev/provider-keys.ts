@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { exportJWK, generateKeyPair, type JWK } from 'jose';
 import { z } from 'zod';
+import { developmentMark } from '../shared/domain/development-mark.ts';
 
 /** Secrets of an identity provider. */
 export interface ProviderKeys {
@@ -27,7 +28,8 @@ export async function makeProviderKeys(): Promise<ProviderKeys> {
   return {
     signingKey: { ...jwk, kid: randomBytes(8).toString('hex'), alg: 'RS256', use: 'sig' },
     cookieKey: random(),
-    clientSecret: random(),
+    // Marked: whoever can reach this provider is whom they choose to be, so production refuses to use it.
+    clientSecret: `${developmentMark}.${random()}`,
   };
 }
 

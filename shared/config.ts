@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { type RegistryOptions, refusedChains } from './chain/registry.ts';
 import { chainId, depth, extraToken, feeTiers, gwei, list, network, origin, port, rpcUrls } from './config-values.ts';
+import { isDevelopmentSecret } from './domain/development-mark.ts';
 import { isLoopback } from './domain/loopback.ts';
 import { mailAddress, publicUrl, smtpServer } from './mail-settings.ts';
 
@@ -219,6 +220,10 @@ function wrongSignIn(parsed: ApiEnv): string[] {
   for (const name of ['PURSER_OIDC_ISSUER', 'PURSER_PUBLIC_URL', 'PURSER_CONSOLE_URL'] as const)
     if (parsed[name]?.startsWith('http:') && !isLoopback(new URL(parsed[name]).hostname))
       wrong.push(`${name} must begin with https:// in production: whoever reads on the way can sign in.`);
+  if (isDevelopmentSecret(parsed.PURSER_OIDC_CLIENT_SECRET ?? ''))
+    wrong.push(
+      'PURSER_OIDC_CLIENT_SECRET is of the identity provider of npm start, where everybody is whom they choose: it is refused in production.',
+    );
   for (const from of parsed.PURSER_CORS_ORIGINS)
     if (from.startsWith('http:') && !isLoopback(new URL(from).hostname))
       wrong.push(

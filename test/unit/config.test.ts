@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { makeProviderKeys } from '../../dev/provider-keys.ts';
 import { adminConfig, apiConfig, workerConfig } from '../../shared/config.ts';
 
 const api = {
@@ -157,6 +158,15 @@ describe('configuration of the api', () => {
       expect(apiConfig({ ...api, ...signIn, [name]: 'http://id.example.com' }).environment).toBe('sandbox');
     },
   );
+
+  it('refuses the identity provider of npm start in production', async () => {
+    const { clientSecret } = await makeProviderKeys();
+    const ofProvider = { ...signIn, PURSER_OIDC_CLIENT_SECRET: clientSecret };
+    expect(apiConfig({ ...api, ...ofProvider }).oidc?.clientSecret).toBe(clientSecret);
+    const text = message(() => apiConfig({ ...production, ...ofProvider }));
+    expect(text).toMatch(/PURSER_OIDC_CLIENT_SECRET is of the identity provider of npm start/);
+    expect(text).not.toContain(clientSecret);
+  });
 
   it('lets in pages only that came unchanged in production', () => {
     const env = { ...production, PURSER_CORS_ORIGINS: 'http://localhost:3000,http://console.example.com' };
