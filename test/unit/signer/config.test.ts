@@ -30,6 +30,7 @@ describe('settings of a signer', () => {
   });
 
   it.each([
+    ['PURSER_ENV', 'prod', /^PURSER_ENV must be sandbox or production$/],
     ['PURSER_SIGNER_PARTY', '4', /^PURSER_SIGNER_PARTY must be 1, 2 or 3$/],
     ['PURSER_SIGNER_PARTY', undefined, /^PURSER_SIGNER_PARTY must be 1, 2 or 3$/],
     ['PURSER_SIGNER_PORT', '70000', /^PURSER_SIGNER_PORT must be a port number/],
