@@ -1,6 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { createProviderClient } from '../../../api/oidc/provider-client.ts';
+import { redirectUriOf } from '../../../api/routes/sign-in.ts';
 import { insertMember } from '../../../shared/db/members.ts';
 import type { Role } from '../../../shared/domain/access.ts';
+import { createLogger } from '../../../shared/log.ts';
 import { callWith, startTestApi } from './harness.ts';
 import {
   createVisitor,
@@ -75,6 +78,27 @@ describe('the way to the provider', () => {
       'HttpOnly',
       'SameSite=Lax',
     ]);
+  });
+
+  it('keeps it for encrypted connections and below its own path alone, where it is reached by such', async () => {
+    const publicUrl = 'https://example.com/purser';
+    const log = createLogger({ process: 'test', level: 'silent' });
+    const redirectUri = redirectUriOf({ publicUrl });
+    const provider = createProviderClient(
+      { ...world.provider, scopes: 'openid', trustsEmail: false },
+      { redirectUri, log },
+    );
+    const signIn = { provider, publicUrl, consoleUrl: undefined, signUp: 'invited' as const };
+    const api = await startTestApi({ temporalAddress: nobody, signIn });
+    try {
+      const answer = await createVisitor(api.url).open(`${api.url}/auth/oidc/redirect`);
+      expect(new URL(answer.headers.get('location')!).searchParams.get('redirect_uri')).toBe(redirectUri);
+      expect(answer.headers.getSetCookie()[0]).toMatch(
+        /; Path=\/purser\/auth\/oidc; .*HttpOnly; Secure; SameSite=Lax$/,
+      );
+    } finally {
+      await api.stop();
+    }
   });
 
   it('takes nothing of the query but an account', async () => {
