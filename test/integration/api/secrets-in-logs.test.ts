@@ -105,6 +105,11 @@ describe('secrets that are sent where they do not belong', () => {
           body: JSON.stringify({ [secret]: 1 }),
         }),
       ];
+      // Audited: who made it, with what.
+      const made = { agent_name: `agent ${randomBytes(8).toString('hex')}`, chain: 'eip155:31337' };
+      const by = { ...json, 'user-agent': `curl ${secret}` };
+      const created = await ask('/api/v1/agents', { method: 'POST', headers: by, body: JSON.stringify(made) });
+      expect(created.status).toBe(200);
       for (const { status } of answers) expect(status).not.toBe(500);
       await write(`${secret}\r\n\r\n`);
       await write(`GET /${secret} HTTP/1.1\r\nHost: x\r\n${secret}: ${secret}\r\n : x\r\n\r\n`);
