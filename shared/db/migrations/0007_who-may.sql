@@ -92,6 +92,7 @@ create table exchange_codes (
   expires_at timestamptz(3) not null
 );
 create index exchange_codes_by_expiry on exchange_codes (expires_at);
+create index exchange_codes_of_session on exchange_codes (session_id) where session_id is not null;
 
 -- Each good once, for its successor. SHA-256 of it.
 create table refresh_tokens (
