@@ -6,7 +6,6 @@ import { type Acting, insertAudit } from '../../shared/db/audit.ts';
 import { insertEvent } from '../../shared/db/events.ts';
 import { inTransaction, type Pool } from '../../shared/db/pool.ts';
 import type { Plan } from '../../shared/domain/plans.ts';
-import { PurserError } from '../../shared/errors.ts';
 import { newId } from '../../shared/ids.ts';
 import type { Logger } from '../../shared/log.ts';
 import type { Once } from '../idempotency.ts';
