@@ -167,16 +167,18 @@ describe('limits of an agent', () => {
     const sent = await Promise.all(
       Array.from({ length: 20 }, () => pay(agent.id, { to_address: to, amount: '100', token: 'USDC' })),
     );
-    const allowed = sent.filter(({ status }) => status === 200);
-    expect(allowed).toHaveLength(5);
-    for (const { status, body } of sent.filter((each) => each.status !== 200))
+    const denied = sent.filter(({ status }) => status !== 200);
+    for (const { status, body } of denied)
       expect([status, body.code, body.details.rule, body.details.used]).toEqual([
         400,
         'policy_violation',
         'daily_limit',
         expect.stringMatching(/^[1-5]00$/),
       ]);
-    for (const { body } of allowed) expect((await ended(body.id)).status).toBe('confirmed');
+    // On a busy machine some are answered before they are decided.
+    const done = await Promise.all(sent.filter(({ status }) => status === 200).map(({ body }) => ended(body.id)));
+    const outcomes = [...denied.map(({ body }) => body.code), ...done.map((each) => each.failure_code ?? each.status)];
+    expect(outcomes.toSorted()).toEqual([...Array(5).fill('confirmed'), ...Array(15).fill('policy_violation')]);
     expect(await usdcOf(to)).toBe(500_000_000n);
   });
 
