@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { runner } from 'node-pg-migrate';
+import pg from 'pg';
 
 const dir = fileURLToPath(new URL('./migrations', import.meta.url));
 
@@ -15,17 +16,25 @@ export async function migrate({
   databaseUrl: string;
   log?: (line: string) => void;
 }): Promise<string[]> {
-  const done = await runner({
-    databaseUrl,
-    dir,
-    direction: 'up',
-    migrationsTable: 'pgmigrations',
-    checkOrder: true,
-    advisoryLockMode: 'wait',
-    // Errors are thrown as well; told twice they would come with a stack.
-    logger: { debug() {}, info() {}, warn: log, error() {} },
-  });
-  return done.map((migration) => migration.name);
+  const dbClient = new pg.Client({ connectionString: databaseUrl });
+  // A connection that breaks is told by the statement under way; without a listener it would end the process.
+  dbClient.on('error', () => {});
+  await dbClient.connect();
+  try {
+    const done = await runner({
+      dbClient,
+      dir,
+      direction: 'up',
+      migrationsTable: 'pgmigrations',
+      checkOrder: true,
+      advisoryLockMode: 'wait',
+      // Errors are thrown as well; told twice they would come with a stack.
+      logger: { debug() {}, info() {}, warn: log, error() {} },
+    });
+    return done.map((migration) => migration.name);
+  } finally {
+    await dbClient.end();
+  }
 }
 
 async function main(databaseUrl: string | undefined): Promise<void> {
