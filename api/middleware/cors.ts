@@ -4,7 +4,10 @@ import type { NextFunction, Request, Response } from 'express';
 /** How long a browser may take it from us that it may ask (Chrome's own limit). */
 const preflightSeconds = 7_200;
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'];
-const allowedHeaders = ['Authorization', 'X-API-Key', 'Content-Type', 'Idempotency-Key', 'X-Request-Id'];
+const allowedHeaders = [
+  ...['Authorization', 'X-API-Key', 'Content-Type'],
+  ...['Idempotency-Key', 'X-Idempotency-Key', 'X-Request-Id'],
+];
 const exposedHeaders = [
   ...['X-Request-Id', 'Retry-After', 'Idempotent-Replayed'],
   ...['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset', 'RateLimit-Policy'],

@@ -1,6 +1,5 @@
 import type { NextFunction, Request, Response } from 'express';
-import { isInNetworks } from '../../shared/domain/networks.ts';
-import { PurserError } from '../../shared/errors.ts';
+import { AddressNotAllowed, requireAllowedAddress } from '../address-not-allowed.ts';
 import { actorOf, type Caller } from '../caller.ts';
 import { clientAddressOf } from '../client-address.ts';
 import type { NoteDenial } from '../denial-log.ts';
@@ -12,15 +11,16 @@ import type { NoteDenial } from '../denial-log.ts';
 export function createIpAllowlist({ noteDenial }: { noteDenial: NoteDenial }) {
   return async function ipAllowlist(request: Request, response: Response, next: NextFunction): Promise<void> {
     const { caller } = response.locals as { caller: Caller };
-    const networks = caller.account.ipAllowlist;
-    const address = clientAddressOf(request);
-    if (networks.length > 0 && !isInNetworks({ address, networks })) {
-      const denial = { accountId: caller.accountId, actor: actorOf(caller), reason: 'address_not_allowed' };
-      await noteDenial({ ...denial, action: 'permission.denied' }, { request, response });
-      throw new PurserError(
-        'insufficient_permissions',
-        `This account may not be used from ${address || 'an unknown address'}: that is in none of the networks of its ip_allowlist.`,
-      );
+    const known = { accountId: caller.accountId, actor: actorOf(caller) };
+    try {
+      requireAllowedAddress({ networks: caller.account.ipAllowlist, address: clientAddressOf(request), known });
+    } catch (error) {
+      if (error instanceof AddressNotAllowed)
+        await noteDenial(
+          { ...known, action: 'permission.denied', reason: 'address_not_allowed' },
+          { request, response },
+        );
+      throw error;
     }
     next();
   };

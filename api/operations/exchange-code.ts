@@ -1,9 +1,11 @@
+import { findAccount } from '../../shared/db/accounts.ts';
 import { type Acting, bySystem, insertAudit } from '../../shared/db/audit.ts';
 import { insertAuthSession } from '../../shared/db/auth-sessions.ts';
 import { type ExchangeCodeRow, lockExchangeCode, useExchangeCode } from '../../shared/db/exchange-codes.ts';
 import { claimKey, findKey } from '../../shared/db/idempotency-keys.ts';
 import { inTransaction, type Pool, type Queryable } from '../../shared/db/pool.ts';
 import type { Origin } from '../acting.ts';
+import { requireAllowedAddress } from '../address-not-allowed.ts';
 import { answerWasSecret } from '../idempotency.ts';
 import type { TokenAnswer } from '../schemas/auth.ts';
 import { hashExchangeCode, isExchangeCode } from '../tokens/exchange-code.ts';
@@ -26,7 +28,7 @@ interface Exchange {
 /**
  * Begins a session for the code with which a sign-in ended. The code is good for one: whoever brings it a second time, at
  * whichever process, ends the session of the first, because one of the two has it from somebody.
- * @throws PurserError 401, 409
+ * @throws PurserError 401, 403, 409
  */
 export async function exchangeCode(
   { pool, issueTokens }: { pool: Pool; issueTokens: IssueTokens },
@@ -55,6 +57,7 @@ async function use(
     return { refusal: refused(message, { reason: 'code_reused', row }) };
   }
   if (row.is_expired) throw refused('This exchange code has expired. Sign in again.', { reason: 'code_expired', row });
+  await refuseOutsider(db, { row, exchange });
   await claim(db, { row, exchange });
   const sessionId = await insertAuthSession(db, { accountId, userId });
   await useExchangeCode(db, { hash, sessionId });
@@ -89,6 +92,16 @@ async function claim(db: Queryable, of: { row: ExchangeCodeRow; exchange: Exchan
     lifetimeMs: keyLifetimeMs,
   });
   if (!isClaimed) throw answerWasSecret(idempotencyKey);
+}
+
+/** The code stays good for whoever brings it from inside the account's networks. */
+async function refuseOutsider(db: Queryable, { row, exchange }: { row: ExchangeCodeRow; exchange: Exchange }) {
+  const account = await findAccount(db, { id: row.account_id });
+  requireAllowedAddress({
+    networks: account?.ip_allowlist ?? [],
+    address: exchange.origin.ipAddress,
+    known: { accountId: row.account_id, actor: { type: 'user', id: row.user_id, name: null } },
+  });
 }
 
 function noteSignIn(

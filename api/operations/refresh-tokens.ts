@@ -11,6 +11,7 @@ import {
 } from '../../shared/db/refresh-tokens.ts';
 import { judgeRefresh } from '../../shared/domain/refresh.ts';
 import type { Origin } from '../acting.ts';
+import { requireAllowedAddress } from '../address-not-allowed.ts';
 import { answerWasSecret } from '../idempotency.ts';
 import type { TokenAnswer } from '../schemas/auth.ts';
 import type { AccessTokens, TokenHolder } from '../tokens/access-tokens.ts';
@@ -46,7 +47,7 @@ interface Refresh {
 /**
  * The next pair of tokens for a refresh token, which is used by it. For some seconds everybody who repeats gets the same
  * successor, whichever process they ask; whoever uses it later has it from somebody, and ends the session of both.
- * @throws PurserError 401; 409 where the Idempotency-Key was used before
+ * @throws PurserError 401; 403 from outside the account's networks; 409 where the Idempotency-Key was used before
  */
 export async function refreshTokens(deps: RefreshDependencies, refresh: Refresh): Promise<TokenAnswer> {
   if (!isRefreshToken(refresh.token)) throw notValid();
@@ -87,6 +88,11 @@ async function answerRefresh(
   const holder = { accountId, userId, sessionId };
   const person = await findSessionHolder(db, { id: sessionId, accountId, userId });
   if (!person) throw refused('You are signed out. Sign in again.', { reason: 'signed_out', holder });
+  requireAllowedAddress({
+    networks: person.ip_allowlist,
+    address: origin.ipAddress,
+    known: { accountId, actor: { type: 'user', id: userId, name: person.email } },
+  });
   // Before the lock, so that nobody waits for the one who holds it and a key.
   await claim(db, { holder, refresh, hash });
   await lockRefreshToken(db, { hash });

@@ -1,7 +1,8 @@
 import { type Request, type Response, Router } from 'express';
 import { PurserError } from '../../shared/errors.ts';
+import { AddressNotAllowed } from '../address-not-allowed.ts';
 import { actorOf, type Caller } from '../caller.ts';
-import type { NoteDenial } from '../denial-log.ts';
+import type { Denial, NoteDenial } from '../denial-log.ts';
 import type { Endpoint, Method } from '../endpoint.ts';
 import type { AnswerOnce } from '../idempotency.ts';
 import { tellUnauthenticated, Unauthenticated } from '../unauthenticated.ts';
@@ -28,12 +29,8 @@ export function createResourceRouter({
           await endpoint.serve(request, response, { answerOnce });
         } catch (error) {
           if (error instanceof Unauthenticated) await tellUnauthenticated(error, { noteDenial, request, response });
-          if (error instanceof PurserError && error.code === 'insufficient_permissions') {
-            const { caller } = response.locals as { caller?: Caller };
-            if (!caller) throw error;
-            const by = { accountId: caller.accountId, actor: actorOf(caller), reason: endpoint.operationId };
-            await noteDenial({ ...by, action: 'permission.denied' }, { request, response });
-          }
+          const denial = deniedTo(response.locals as { caller?: Caller }, { error, endpoint });
+          if (denial) await noteDenial(denial, { request, response });
           throw error;
         }
       });
@@ -44,6 +41,17 @@ export function createResourceRouter({
     });
   }
   return router;
+}
+
+/** Who was refused what they may not, where that is known. */
+function deniedTo(
+  { caller }: { caller?: Caller },
+  { error, endpoint }: { error: unknown; endpoint: Endpoint },
+): Denial | undefined {
+  const action = 'permission.denied';
+  if (error instanceof AddressNotAllowed) return { ...error.known, action, reason: 'address_not_allowed' };
+  if (!caller || !(error instanceof PurserError) || error.code !== 'insufficient_permissions') return undefined;
+  return { accountId: caller.accountId, actor: actorOf(caller), action, reason: endpoint.operationId };
 }
 
 function allowedMethods(methods: readonly Method[]): string {

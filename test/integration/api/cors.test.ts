@@ -37,7 +37,7 @@ describe('pages of origins that are named', () => {
       expect(answer.headers.get('access-control-allow-origin')).toBe(origin);
       expect(answer.headers.get('access-control-allow-methods')).toBe('GET,HEAD,POST,PUT,DELETE');
       expect(answer.headers.get('access-control-allow-headers')).toBe(
-        'Authorization,X-API-Key,Content-Type,Idempotency-Key,X-Request-Id',
+        'Authorization,X-API-Key,Content-Type,Idempotency-Key,X-Idempotency-Key,X-Request-Id',
       );
       expect(answer.headers.get('access-control-allow-credentials')).toBeNull();
       expect(answer.headers.get('vary')).toContain('Origin');

@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { hashExchangeCode, newExchangeCode } from '../../../api/tokens/exchange-code.ts';
+import { insertExchangeCode } from '../../../shared/db/exchange-codes.ts';
 import { callWith, startTestApi, type TestAccount, type TestApi } from './harness.ts';
+import { startRefreshing } from './refresh-calls.ts';
 
 const path = '/api/v1/agents';
 const inside = '203.0.113.9';
@@ -77,6 +80,32 @@ describe('the networks from which an account may be used', () => {
       from(outside),
     );
     expect([status, body.code]).toEqual([401, 'authentication_failed']);
+  });
+
+  it('give no tokens outside either, and use nothing up there', async () => {
+    const { userId, refreshToken } = await startRefreshing(api, account);
+    const code = newExchangeCode();
+    const ofCode = { hash: hashExchangeCode(code), accountId: account.id, userId, lifetimeSeconds: 60 };
+    await insertExchangeCode(api.pool, ofCode);
+    await setAllowlist(['203.0.113.0/24']);
+    const anybody = callWith(api.url, {});
+    const exchange = (address: string) =>
+      anybody('POST', '/api/v1/auth/exchange', { exchange_code: code }, from(address));
+    const refresh = (address: string) =>
+      anybody('POST', '/api/v1/auth/refresh', { refresh_token: refreshToken }, from(address));
+    for (const ask of [exchange, refresh]) {
+      const refused = await ask(outside);
+      expect([refused.status, refused.body.code]).toEqual([403, 'insufficient_permissions']);
+      expect(refused.body.message).toContain(outside);
+      expect((await ask(inside)).status).toBe(200);
+    }
+    const { rows } = await api.pool.query(
+      `select action, actor_id, ip_address, metadata ->> 'reason' as reason
+       from audit_inbox where account_id = $1 and result = 'denied'`,
+      [account.id],
+    );
+    const entry = { action: 'permission.denied', actor_id: userId, ip_address: outside, reason: 'address_not_allowed' };
+    expect(rows).toEqual([entry, entry]);
   });
 
   it('are not those that the client makes up', async () => {
