@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { attestStored, checkStored } from './attestation.ts';
 import { peerOf, type SignerContext } from './context.ts';
 import { decodeBatch, encodeBatch, type Message } from './engine/engine.ts';
-import { type KeygenWorker, startKeygenWorker } from './engine/worker.ts';
+import { type ShareWorker, startShareWorker } from './engine/worker.ts';
 import { openMessage, sealMessage } from './envelope.ts';
 import { rethrowEngineFault } from './fault.ts';
 import { KEYGEN_ROUNDS, othersThan, PARTIES, type Party, THRESHOLD } from './parties.ts';
@@ -41,7 +41,7 @@ interface KeygenSession extends Session {
   keyId: string;
   /** The round whose messages are awaited. */
   round: number;
-  worker: KeygenWorker;
+  worker: ShareWorker;
 }
 
 /** Takes the key id and answers the messages of round 1. */
@@ -52,7 +52,8 @@ export async function startKeygen(
   const { session, body } = p;
   context.sessions.open({ id: session, kind: 'keygen' });
   context.store.reserveKey({ keyId: body.keyId, sessionId: session });
-  const worker = startKeygenWorker({
+  const worker = startShareWorker({
+    kind: 'keygen',
     build: context.engineChoice,
     party: context.party,
     threshold: THRESHOLD,

@@ -10,7 +10,7 @@ import { rethrowEngineFault } from './fault.ts';
 import { PARTIES, type Party } from './parties.ts';
 import { Refusal } from './refusal.ts';
 import type { Session } from './sessions.ts';
-import type { SigningLogEntry } from './store.ts';
+import type { SigningLogEntry } from './store/signing-log.ts';
 
 /**
  * Three rounds of the protocol in two round trips: the initiator sends round 1; the joiner answers rounds 1 and 2; the

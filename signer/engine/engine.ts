@@ -58,6 +58,14 @@ export interface ThresholdEngine {
   readonly build: 'wasm' | 'native';
   readonly KeyShare: { fromBytes(bytes: Uint8Array): KeyShare };
   readonly DkgSession: new (party: number, threshold: number, parties: number, sessionId: Uint8Array) => ShareSession;
+  /**
+   * New shares of the same key for all parties at once, by 4 message rounds; public key, chain code and children stay.
+   * A refreshed share signs only with others of the same refresh. It cannot mend a hollow share.
+   */
+  readonly RefreshSession: new (
+    share: KeyShare,
+    sessionId: Uint8Array,
+  ) => ShareSession;
   /** `counterparties`: exactly threshold − 1 other party numbers. */
   readonly SignSession: new (
     share: KeyShare,

@@ -29,7 +29,8 @@ function readPinned(file: string, { dir, pins }: { dir: URL; pins: Map<string, s
   return bytes;
 }
 
-type Glue = Omit<ThresholdEngine, 'build'> & { initSync(p: { module: Uint8Array }): void };
+type Classes = Omit<ThresholdEngine, 'build'>;
+type Glue = Classes & { initSync(p: { module: Uint8Array }): void };
 
 /**
  * The glue is run from the bytes that were checked (a data URL), not from the file, which could change in between.
@@ -41,15 +42,20 @@ async function loadWasm(dir: URL): Promise<ThresholdEngine> {
   const source = Buffer.from(readPinned(GLUE, { dir, pins })).toString('base64');
   const glue = (await import(`data:text/javascript;base64,${source}`)) as Glue;
   glue.initSync({ module });
-  return { build: 'wasm', KeyShare: glue.KeyShare, DkgSession: glue.DkgSession, SignSession: glue.SignSession };
+  return engineOf('wasm', glue);
 }
 
 function loadNative(dir: URL): ThresholdEngine {
   const file = fileURLToPath(new URL(`pkg/${NATIVE}`, dir));
   if (!existsSync(file))
     throw new Error(`there is no native engine at ${file}: run "npm run engine:native" or choose wasm`);
-  const addon = createRequire(import.meta.url)(file) as Omit<ThresholdEngine, 'build'>;
-  return { build: 'native', KeyShare: addon.KeyShare, DkgSession: addon.DkgSession, SignSession: addon.SignSession };
+  return engineOf('native', createRequire(import.meta.url)(file) as Classes);
+}
+
+/** Only what the interface names: the glue has more. */
+function engineOf(build: ThresholdEngine['build'], classes: Classes): ThresholdEngine {
+  const { KeyShare, DkgSession, RefreshSession, SignSession } = classes;
+  return { build, KeyShare, DkgSession, RefreshSession, SignSession };
 }
 
 /**

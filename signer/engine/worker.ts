@@ -1,36 +1,35 @@
-// Key generation blocks a thread for seconds, so each runs in a worker thread of its own.
-// The module is both sides: `startKeygenWorker` in the main thread, the body in the worker.
+// Key generation and refresh block a thread for up to seconds, so each runs in a worker thread of its own.
+// The module is both sides: `startShareWorker` in the main thread, the body in the worker.
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
-import { type EngineError, type FaultKind, type ShareSession, toEngineError } from './engine.ts';
+import { type EngineError, type FaultKind, type ShareSession, type ThresholdEngine, toEngineError } from './engine.ts';
 import { type EngineChoice, loadEngine } from './load.ts';
 
-interface Job {
-  build: EngineChoice;
-  party: number;
-  threshold: number;
-  parties: number;
-  sessionId: Uint8Array;
-}
+/** What a thread does, each with a fresh session id of 32 bytes that all parties share. */
+export type ShareJob = { build: EngineChoice; sessionId: Uint8Array } & (
+  | { kind: 'keygen'; party: number; threshold: number; parties: number }
+  | { kind: 'refresh'; share: Uint8Array }
+);
 
 type Command = { start: true } | { step: Uint8Array } | { take: true };
 type Reply = { bytes: Uint8Array } | { fault: { kind: FaultKind; culprit: number | null; message: string } };
 
 /**
- * One party's key generation in a thread. Any fault ends the thread, and its memory goes with it. Faults of the protocol
- * are EngineErrors; a thread that broke is an ordinary Error, because the main thread's engine is none the worse.
+ * One party's part in making shares, in a thread. Any fault ends the thread, and its memory goes with it. Faults of the
+ * protocol are EngineErrors; a thread that broke is an ordinary Error, because the main thread's engine is none the worse.
  */
-export interface KeygenWorker {
+export interface ShareWorker {
   /** Batch of round 1. */
   start(): Promise<Uint8Array>;
   /** Inbound batch of a round → outbound batch of the next; the last is empty. */
   step(inbound: Uint8Array): Promise<Uint8Array>;
-  /** The secret share; the thread ends. */
+  /** The new secret share; the thread ends. */
   takeShare(): Promise<Uint8Array>;
   close(): Promise<void>;
 }
 
-export function startKeygenWorker(job: Job): KeygenWorker {
-  const worker = new Worker(new URL(import.meta.url), { workerData: { keygen: job } });
+/** Starts the thread. `share` of the job is cleared before this returns: the thread has its own copy, and clears it too. */
+export function startShareWorker(job: ShareJob): ShareWorker {
+  const worker = startThread(job);
   let fatal: Error | undefined;
   worker.on('error', (error) => {
     fatal = error;
@@ -46,7 +45,7 @@ export function startKeygenWorker(job: Job): KeygenWorker {
     if ('bytes' in reply) return reply.bytes;
     await worker.terminate();
     const { message, ...fields } = reply.fault;
-    if (fields.kind === 'fatal') throw new Error(`the key generation thread failed: ${message}`);
+    if (fields.kind === 'fatal') throw new Error(`the thread of the threshold engine failed: ${message}`);
     throw Object.assign(new Error(message), fields) satisfies EngineError;
   }
 
@@ -64,21 +63,46 @@ export function startKeygenWorker(job: Job): KeygenWorker {
   };
 }
 
-function broken(cause: Error | undefined): Error {
-  return new Error(`the key generation thread ended: ${cause?.message ?? 'it was closed'}`, { cause });
+function startThread(job: ShareJob): Worker {
+  try {
+    return new Worker(new URL(import.meta.url), { workerData: { shareJob: job } });
+  } finally {
+    if ('share' in job) job.share.fill(0);
+  }
 }
 
-async function serve({ build, party, threshold, parties, sessionId }: Job): Promise<void> {
-  const port = parentPort!;
-  const engine = await loadEngine(build);
-  const session: ShareSession = new engine.DkgSession(party, threshold, parties, sessionId);
-  const run = (command: Command): Uint8Array => {
-    if ('start' in command) return session.start();
-    if ('step' in command) return session.step(command.step);
-    const share = session.takeShare();
-    const bytes = share.toBytes();
+function broken(cause: Error | undefined): Error {
+  return new Error(`the thread of the threshold engine ended: ${cause?.message ?? 'it was closed'}`, { cause });
+}
+
+function openSession(engine: ThresholdEngine, job: ShareJob): ShareSession {
+  if (job.kind === 'keygen') return new engine.DkgSession(job.party, job.threshold, job.parties, job.sessionId);
+  const share = engine.KeyShare.fromBytes(job.share);
+  job.share.fill(0);
+  try {
+    return new engine.RefreshSession(share, job.sessionId);
+  } finally {
     share.free();
-    return bytes;
+  }
+}
+
+function takeShare(session: ShareSession): Uint8Array {
+  const share = session.takeShare();
+  try {
+    return share.toBytes();
+  } finally {
+    share.free();
+  }
+}
+
+async function serve(job: ShareJob): Promise<void> {
+  const port = parentPort!;
+  const engine = await loadEngine(job.build);
+  let session: ShareSession | undefined;
+  const run = (command: Command): Uint8Array => {
+    session ??= openSession(engine, job);
+    if ('start' in command) return session.start();
+    return 'step' in command ? session.step(command.step) : takeShare(session);
   };
   port.on('message', (command: Command) => {
     let reply: Reply;
@@ -89,7 +113,8 @@ async function serve({ build, party, threshold, parties, sessionId }: Job): Prom
       reply = { fault: { kind, culprit, message } };
     }
     port.postMessage(reply);
+    if ('take' in command && 'bytes' in reply) reply.bytes.fill(0);
   });
 }
 
-if (!isMainThread && workerData?.keygen) await serve(workerData.keygen as Job);
+if (!isMainThread && workerData?.shareJob) await serve(workerData.shareJob as ShareJob);

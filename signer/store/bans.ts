@@ -1,0 +1,29 @@
+import type { DatabaseSync } from 'node:sqlite';
+
+/** Nobody signs or refreshes with a party that cheated in a signed message, until an operator lifts it. */
+export interface Ban {
+  keyId: string;
+  party: number;
+  /** What the engine found. */
+  reason: string;
+  atMs: number;
+}
+
+export interface BanStore {
+  ban(p: { keyId: string; party: number; reason: string }): void;
+  isBanned(p: { keyId: string; party: number }): boolean;
+  listBans(): Ban[];
+}
+
+export function createBanStore({ db, now }: { db: DatabaseSync; now: () => Date }): BanStore {
+  const insert = db.prepare('insert into bans values (:keyId, :party, :reason, :atMs) on conflict do nothing');
+  const select = db.prepare('select 1 from bans where key_id = :keyId and party = :party');
+  const list = db.prepare(
+    'select key_id as "keyId", party, reason, created_at_ms as "atMs" from bans order by created_at_ms, key_id, party',
+  );
+  return {
+    ban: (ban) => void insert.run({ ...ban, atMs: now().getTime() }),
+    isBanned: ({ keyId, party }) => select.get({ keyId, party }) !== undefined,
+    listBans: () => list.all() as unknown as Ban[],
+  };
+}

@@ -1,0 +1,155 @@
+import type { DatabaseSync } from 'node:sqlite';
+import type { KeyEncryption } from '../kek.ts';
+import { Refusal } from '../refusal.ts';
+import { transaction } from './database.ts';
+
+/** First epoch of every key; a refresh counts on. */
+export const FIRST_EPOCH = 1;
+
+export type KeyState = 'generating' | 'stored' | 'active' | 'abandoned';
+
+export interface StoredShare {
+  epoch: number;
+  /** Secret: clear it after use. */
+  share: Uint8Array;
+  publicKey: Uint8Array;
+  chainCode: Uint8Array;
+}
+
+/** One epoch of a key at this signer, without its share. */
+export interface Epoch {
+  epoch: number;
+  /** `stored`: not known yet to be stored by all, and not used. */
+  state: 'stored' | 'active';
+  /** The run that made it. */
+  sessionId: string;
+  createdAtMs: number;
+}
+
+export interface KeyFacts {
+  keyId: string;
+  /** Of the account's owner, who sets the limits of the key's wallets; null: nobody can. */
+  ownerKey: string | null;
+  /** False: nothing is signed with it here before the records of the others have been merged. */
+  hasRecords: boolean;
+  /** Oldest first. */
+  epochs: Epoch[];
+}
+
+export interface ShareStore {
+  /** Takes a key id, for ever. @throws Refusal `key_exists` */
+  reserveKey(p: { keyId: string; sessionId: string; ownerKey?: string | null }): void;
+  stateOf(keyId: string): KeyState | undefined;
+  /** Seals and stores the share of the first epoch; durable on return. */
+  putShare(p: Omit<StoredShare, 'epoch'> & { keyId: string }): void;
+  /** Opens the share of an epoch, or the newest that is in use. @throws Refusal `unknown_key`, `share_damaged` */
+  getShare(keyId: string, epoch?: number): StoredShare;
+  activateKey(keyId: string): void;
+  /** Gives a key up that is not active yet, and erases its share. */
+  abandonKey(p: { sessionId: string }): void;
+  countKeys(): number;
+  /** Every key that is in use, by id. */
+  listKeys(): KeyFacts[];
+}
+
+interface ShareRow {
+  epoch: number;
+  engine_version: string;
+  public_key: Uint8Array;
+  chain_code: Uint8Array;
+  sealed_share: Uint8Array;
+}
+
+export function createShareStore(p: {
+  db: DatabaseSync;
+  party: number;
+  engineVersion: string;
+  keyEncryption: KeyEncryption;
+  now: () => Date;
+}): ShareStore {
+  const { db } = p;
+  // What a crash left half-made has no counterpart at the other parties.
+  db.exec(`update keys set state = 'abandoned' where state = 'generating'`);
+
+  const insertKey = db.prepare(
+    `insert into keys (key_id, session_id, state, created_at_ms, owner_key)
+     values (:keyId, :sessionId, 'generating', :atMs, :ownerKey) on conflict do nothing`,
+  );
+  const selectState = db.prepare('select state from keys where key_id = ?');
+  const selectSession = db.prepare('select session_id from keys where key_id = ?');
+  const updateState = db.prepare('update keys set state = :to where key_id = :keyId and state = :from');
+  const insertShare = db.prepare(
+    `insert into shares (key_id, epoch, engine_version, public_key, chain_code, sealed_share, created_at_ms, session_id, state)
+     values (:keyId, :epoch, :engineVersion, :publicKey, :chainCode, :sealed, :atMs, :sessionId, :state)`,
+  );
+  const selectShare = db.prepare(
+    `select * from shares where key_id = :keyId and (epoch = :epoch or (:epoch is null and state = 'active'))
+     order by epoch desc limit 1`,
+  );
+  const abandon = db.prepare(`update keys set state = 'abandoned' where session_id = ? and state <> 'active'`);
+  const eraseAbandoned = db.prepare(
+    `delete from shares where key_id in (select key_id from keys where session_id = ? and state = 'abandoned')`,
+  );
+  const countActive = db.prepare(`select count(*) as n from keys where state = 'active'`);
+  const selectKeys = db.prepare(
+    `select key_id as "keyId", owner_key as "ownerKey", has_records as "hasRecords" from keys
+     where state = 'active' order by key_id`,
+  );
+  const selectEpochs = db.prepare(
+    `select epoch, state, session_id as "sessionId", created_at_ms as "createdAtMs" from shares
+     where key_id = ? order by epoch`,
+  );
+
+  const atMs = () => p.now().getTime();
+  const contextOf = (row: { keyId: string; epoch: number; engineVersion: string }) =>
+    Buffer.from(JSON.stringify(['purser-share', row.keyId, p.party, row.epoch, row.engineVersion]));
+  const moveTo = (keyId: string, from: KeyState, to: KeyState) => {
+    if (updateState.run({ keyId, from, to }).changes !== 1) throw new Error(`key ${keyId} is not ${from}`);
+  };
+
+  return {
+    reserveKey({ keyId, sessionId, ownerKey = null }) {
+      if (insertKey.run({ keyId, sessionId, ownerKey, atMs: atMs() }).changes === 1) return;
+      throw new Refusal('key_exists', `key id ${keyId} was used before; every attempt needs a fresh one`);
+    },
+    stateOf: (keyId) => (selectState.get(keyId) as { state: KeyState } | undefined)?.state,
+    putShare({ keyId, share, publicKey, chainCode }) {
+      const row = { keyId, epoch: FIRST_EPOCH, engineVersion: p.engineVersion };
+      const sealed = p.keyEncryption.seal(share, contextOf(row));
+      const { session_id: sessionId } = selectSession.get(keyId) as { session_id: string };
+      transaction(db, () => {
+        insertShare.run({ ...row, publicKey, chainCode, sealed, atMs: atMs(), sessionId, state: 'active' });
+        moveTo(keyId, 'generating', 'stored');
+      });
+    },
+    getShare(keyId, epoch) {
+      const row = selectShare.get({ keyId, epoch: epoch ?? null }) as ShareRow | undefined;
+      if (!row) throw new Refusal('unknown_key', `signer ${p.party} has no key ${keyId}`);
+      try {
+        const context = contextOf({ keyId, epoch: row.epoch, engineVersion: row.engine_version });
+        const share = p.keyEncryption.open(row.sealed_share, context);
+        return { epoch: row.epoch, share, publicKey: row.public_key, chainCode: row.chain_code };
+      } catch (cause) {
+        throw new Refusal(
+          'share_damaged',
+          `signer ${p.party}: the stored share of key ${keyId}, epoch ${row.epoch}, does not open: damaged, or sealed under another key-encryption key`,
+          { cause },
+        );
+      }
+    },
+    activateKey: (keyId) => moveTo(keyId, 'stored', 'active'),
+    abandonKey({ sessionId }) {
+      transaction(db, () => {
+        abandon.run(sessionId);
+        eraseAbandoned.run(sessionId);
+      });
+    },
+    countKeys: () => (countActive.get() as { n: number }).n,
+    listKeys: () =>
+      (selectKeys.all() as unknown as { keyId: string; ownerKey: string | null; hasRecords: number }[]).map((key) => ({
+        ...key,
+        hasRecords: key.hasRecords === 1,
+        epochs: selectEpochs.all(key.keyId) as unknown as Epoch[],
+      })),
+  };
+}
