@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { decodeBatch, encodeBatch, type KeyShare, type ThresholdEngine } from '../signer/engine/engine.ts';
 import { type EngineChoice, loadEngine } from '../signer/engine/load.ts';
-import { startKeygenWorker } from '../signer/engine/worker.ts';
+import { startShareWorker } from '../signer/engine/worker.ts';
 import { KEYGEN_ROUNDS, PARTIES, THRESHOLD } from '../signer/parties.ts';
 import { timed } from './samples.ts';
 
@@ -31,7 +31,14 @@ async function generateShares({
 }): Promise<KeyShare[]> {
   const sessionId = randomBytes(32);
   const parties = PARTIES.map((party) =>
-    startKeygenWorker({ build: choice, party, threshold: THRESHOLD, parties: PARTIES.length, sessionId }),
+    startShareWorker({
+      kind: 'keygen',
+      build: choice,
+      party,
+      threshold: THRESHOLD,
+      parties: PARTIES.length,
+      sessionId,
+    }),
   );
   try {
     let sent = await Promise.all(parties.map((worker) => worker.start()));

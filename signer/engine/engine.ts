@@ -31,6 +31,16 @@ export interface KeyShare {
   toBytes(): Uint8Array;
   /** A child share; `path` is BIP-32 without hardened steps, for example `m/44/60/0/0/7`. */
   derive(path: string): KeyShare;
+  /** True after a repair: signs nothing and cannot help another repair until a complete refresh. */
+  readonly isHollow: boolean;
+  /**
+   * This helper's part in giving the lost share of `target` back: a batch with one message, secret and for the target
+   * only. Whoever receives the parts of all `helpers` has the share, so the target must be authenticated, and a complete
+   * refresh must follow. For root shares only.
+   * @param repairId 32 random bytes, fresh for every repair and equal for all its helpers and the target
+   * @param helpers threshold many parties in rising order, this one among them, `target` not
+   */
+  repairTerm(repairId: Uint8Array, target: number, helpers: Uint8Array): Uint8Array;
   free(): void;
 }
 
@@ -56,13 +66,30 @@ export interface SignSession extends Session {
 /** Session ids are 32 random bytes, fresh for every session and equal for all its parties. */
 export interface ThresholdEngine {
   readonly build: 'wasm' | 'native';
-  readonly KeyShare: { fromBytes(bytes: Uint8Array): KeyShare };
+  readonly KeyShare: {
+    fromBytes(bytes: Uint8Array): KeyShare;
+    /**
+     * The lost share of `party` from the messages of all helpers ({@link KeyShare.repairTerm}), as a hollow share. The
+     * helpers must agree on the key, its chain code, and every party's public share; that it is the right key is for the
+     * caller to check.
+     * @param terms batch of the helpers' messages, `from` being the authenticated helper
+     */
+    assemble(repairId: Uint8Array, party: number, terms: Uint8Array): KeyShare;
+  };
   readonly DkgSession: new (party: number, threshold: number, parties: number, sessionId: Uint8Array) => ShareSession;
   /**
    * New shares of the same key for all parties at once, by 4 message rounds; public key, chain code and children stay.
-   * A refreshed share signs only with others of the same refresh. It cannot mend a hollow share.
+   * A refreshed share signs only with others of the same refresh. Takes root shares, none of them hollow.
    */
   readonly RefreshSession: new (
+    share: KeyShare,
+    sessionId: Uint8Array,
+  ) => ShareSession;
+  /**
+   * As {@link RefreshSession}, with all secrets that pairs of parties hold made anew as well: costs about as much as a key
+   * generation, and makes a hollow share whole.
+   */
+  readonly CompleteRefreshSession: new (
     share: KeyShare,
     sessionId: Uint8Array,
   ) => ShareSession;

@@ -54,8 +54,8 @@ function loadNative(dir: URL): ThresholdEngine {
 
 /** Only what the interface names: the glue has more. */
 function engineOf(build: ThresholdEngine['build'], classes: Classes): ThresholdEngine {
-  const { KeyShare, DkgSession, RefreshSession, SignSession } = classes;
-  return { build, KeyShare, DkgSession, RefreshSession, SignSession };
+  const { KeyShare, DkgSession, RefreshSession, CompleteRefreshSession, SignSession } = classes;
+  return { build, KeyShare, DkgSession, RefreshSession, CompleteRefreshSession, SignSession };
 }
 
 /**

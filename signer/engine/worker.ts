@@ -1,13 +1,20 @@
 // Key generation and refresh block a thread for up to seconds, so each runs in a worker thread of its own.
 // The module is both sides: `startShareWorker` in the main thread, the body in the worker.
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
-import { type EngineError, type FaultKind, type ShareSession, type ThresholdEngine, toEngineError } from './engine.ts';
+import {
+  type EngineError,
+  type FaultKind,
+  type KeyShare,
+  type ShareSession,
+  type ThresholdEngine,
+  toEngineError,
+} from './engine.ts';
 import { type EngineChoice, loadEngine } from './load.ts';
 
 /** What a thread does, each with a fresh session id of 32 bytes that all parties share. */
 export type ShareJob = { build: EngineChoice; sessionId: Uint8Array } & (
   | { kind: 'keygen'; party: number; threshold: number; parties: number }
-  | { kind: 'refresh'; share: Uint8Array }
+  | { kind: 'refresh' | 'complete-refresh'; share: Uint8Array }
 );
 
 type Command = { start: true } | { step: Uint8Array } | { take: true };
@@ -77,12 +84,20 @@ function broken(cause: Error | undefined): Error {
 
 function openSession(engine: ThresholdEngine, job: ShareJob): ShareSession {
   if (job.kind === 'keygen') return new engine.DkgSession(job.party, job.threshold, job.parties, job.sessionId);
-  const share = engine.KeyShare.fromBytes(job.share);
-  job.share.fill(0);
+  const share = openShare(engine, job.share);
   try {
-    return new engine.RefreshSession(share, job.sessionId);
+    const Refresh = job.kind === 'refresh' ? engine.RefreshSession : engine.CompleteRefreshSession;
+    return new Refresh(share, job.sessionId);
   } finally {
     share.free();
+  }
+}
+
+function openShare(engine: ThresholdEngine, bytes: Uint8Array): KeyShare {
+  try {
+    return engine.KeyShare.fromBytes(bytes);
+  } finally {
+    bytes.fill(0);
   }
 }
 
