@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes the secrets of an installation in DIR, once: identities of three signers with their key-encryption keys, of the
-# coordinator and of the policy step, the pair for secrets of webhooks, and the key of access tokens; and prints the lines
+# coordinator, of the policy step and of the operator, the pair for secrets of webhooks, and the key of access tokens; and prints the lines
 # for .env. It never replaces what is there, but makes what is missing of an installation of an earlier version.
 #   sh deploy/init-keys.sh DIR [command that runs Node in this folder; default: node]
 set -eu
@@ -13,16 +13,21 @@ shift
   "$@" worker/init-webhook-keys.ts --keys "$dir/webhooks/webhooks.jwks.json" --public "$dir/api/webhooks-public.json"
 # Signs access tokens: all api processes have the same file.
 [ -e "$dir/api/tokens.jwks.json" ] || "$@" api/init-token-keys.ts --keys "$dir/api/tokens.jwks.json"
-if [ -e "$dir/policy/policy.json" ]; then
-  echo "The identities in $dir are there already and are left as they are." >&2
-  exit 0
-fi
-
 public_key() {
   # Not as one pipeline: that would end with the success of sed.
   made=$("$@") || exit 1
   printf '%s\n' "$made" | sed -n 's/.*"publicKey":"\([^"]*\)".*/\1/p'
 }
+
+# Lifts bans and has shares repaired. No container gets the private half: keep it where the administrators are.
+if [ ! -e "$dir/operator/operator.json" ]; then
+  operator=$(public_key "$@" signer/init.ts --kind operator --dir "$dir/operator")
+  echo "PURSER_OPERATOR_PUBLIC_KEY=$operator"
+fi
+if [ -e "$dir/policy/policy.json" ]; then
+  echo "The identities in $dir are there already and are left as they are." >&2
+  exit 0
+fi
 
 one=$(public_key "$@" signer/init.ts --kind signer --dir "$dir/signer-1")
 two=$(public_key "$@" signer/init.ts --kind signer --dir "$dir/signer-2")

@@ -23,6 +23,7 @@ const CONTENTS = [
   'mail',
   'postgres',
   'signers',
+  'signers.json',
   'temporal.db',
   'temporal.db-shm',
   'temporal.db-wal',
@@ -60,6 +61,8 @@ export interface Home {
   /** The facts of the last start; undefined before the first. */
   readFacts(): DevFacts | undefined;
   writeFacts(facts: DevFacts): void;
+  /** Puts JSON into a file of that name, whole or not at all, for nobody else to read. */
+  write(name: string, content: object): void;
   /** Gives the folder up. */
   close(): void;
 }
@@ -84,15 +87,17 @@ export function openHome(env: NodeJS.ProcessEnv, o: { reset: boolean }): Home {
     );
   }
   const file = (...names: string[]) => join(path, ...names);
+  function write(name: string, content: object): void {
+    writeFileSync(file(`${name}.new`), `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 });
+    renameSync(file(`${name}.new`), file(name));
+  }
   return {
     path,
     file,
     readFacts: () =>
       existsSync(file('dev.json')) ? (JSON.parse(readFileSync(file('dev.json'), 'utf8')) as DevFacts) : undefined,
-    writeFacts(facts) {
-      writeFileSync(file('dev.json.new'), `${JSON.stringify(facts, null, 2)}\n`, { mode: 0o600 });
-      renameSync(file('dev.json.new'), file('dev.json'));
-    },
+    write,
+    writeFacts: (facts) => write('dev.json', facts),
     close: () => lock.close(),
   };
 }

@@ -16,6 +16,7 @@ const PARTIES: readonly Party[] = [1, 2, 3];
 export interface StackKeys {
   coordinator: { identityFile: string; publicKey: string };
   policy: { identityFile: string; publicKey: string };
+  operator: { identityFile: string; publicKey: string };
   signers: Record<Party, { identityFile: string; kekFile: string; publicKey: string }>;
   webhooks: WebhookKeyFiles;
   /** Keys of access tokens. */
@@ -23,11 +24,11 @@ export interface StackKeys {
 }
 
 /**
- * Makes what is missing of the keys: a coordinator's, the policy step's, three signers', those for secrets of webhooks,
+ * Makes what is missing of the keys: a coordinator's, the policy step's, an operator's, three signers', those for secrets of webhooks,
  * and those of access tokens. All are marked as made for trying out.
  */
 export async function prepareKeys(file: (...names: string[]) => string): Promise<StackKeys> {
-  const prepare = async (kind: 'signer' | 'coordinator' | 'policy', dir: string) => {
+  const prepare = async (kind: 'signer' | 'coordinator' | 'policy' | 'operator', dir: string) => {
     const identityFile = `${dir}/${kind === 'signer' ? 'identity' : kind}.json`;
     const kekFile = `${dir}/kek`;
     if (!existsSync(identityFile)) await initSecrets({ kind, dir });
@@ -49,6 +50,7 @@ export async function prepareKeys(file: (...names: string[]) => string): Promise
   return {
     coordinator: await prepare('coordinator', file('keys')),
     policy: await prepare('policy', file('keys')),
+    operator: await prepare('operator', file('keys')),
     signers: { 1: first!, 2: second!, 3: third! },
     webhooks,
     tokensFile,
@@ -100,6 +102,7 @@ export async function startSigner(
       PURSER_SIGNER_PEERS: JSON.stringify(peers),
       PURSER_COORDINATOR_PUBLIC_KEY: keys.coordinator.publicKey,
       PURSER_POLICY_PUBLIC_KEY: keys.policy.publicKey,
+      PURSER_OPERATOR_PUBLIC_KEY: keys.operator.publicKey,
     },
     logFile: o.logFile,
   });

@@ -243,7 +243,10 @@ async function provideSigners(context: StackContext) {
       ),
     ),
   );
-  return { keys, endpoints: signerEndpoints(keys, ports.signers), parts };
+  const endpoints = signerEndpoints(keys, ports.signers);
+  // For `npm run signers`.
+  home.write('signers.json', { signers: endpoints, operator_key_file: keys.operator.identityFile });
+  return { keys, endpoints, parts };
 }
 
 /** Where everybody's mail goes. */

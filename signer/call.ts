@@ -3,7 +3,7 @@ import type { CoordinatorIdentity, PeerIdentity } from './identity.ts';
 import type { OperationPath } from './operations.ts';
 import type { Party } from './parties.ts';
 import type { RefusalCode } from './refusal.ts';
-import { ANSWER_HEADER, BODY_BYTES_MAX, REQUEST_HEADER, signRequest, verifyAnswer } from './wire.ts';
+import { ANSWER_HEADER, BODY_BYTES_MAX, REQUEST_HEADER, type Role, signRequest, verifyAnswer } from './wire.ts';
 
 const SOCKETS_MAX = 128;
 /** Shorter than the signer's own limit, so that no request is written to a connection that is being closed. */
@@ -61,7 +61,12 @@ export interface SignerTransport {
   close(): void;
 }
 
-export function createSignerTransport(p: { identity: CoordinatorIdentity; now: () => Date }): SignerTransport {
+/** @param p.role as whom the requests are signed; default coordinator */
+export function createSignerTransport(p: {
+  identity: CoordinatorIdentity;
+  role?: Role;
+  now: () => Date;
+}): SignerTransport {
   const agent = new Agent({ keepAlive: true, maxSockets: SOCKETS_MAX, timeout: IDLE_SOCKET_MS });
 
   async function exchange(peer: SignerPeer, http: HttpRequest): Promise<HttpAnswer> {
@@ -81,6 +86,7 @@ export function createSignerTransport(p: { identity: CoordinatorIdentity; now: (
       const { party } = peer;
       const bytes = Buffer.from(JSON.stringify(body));
       const { nonce, token } = await signRequest(p.identity.signingKey, {
+        role: p.role ?? 'coordinator',
         to: party,
         path,
         session,

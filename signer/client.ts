@@ -4,7 +4,10 @@ import { coordinateSign, type Signature, type SignRequest } from './coordinate-s
 import { SignerFault, SignerUnavailable, SignRefused } from './errors.ts';
 import { createSignerHealthRecord } from './health.ts';
 import { type CoordinatorIdentity, parsePublicIdentity } from './identity.ts';
+import { newSession } from './new-session.ts';
 import { PARTIES, type Party } from './parties.ts';
+import type { SignerStatus } from './status.ts';
+import type { Role } from './wire.ts';
 
 export type { Party };
 
@@ -22,6 +25,7 @@ const KEYGEN_TIMEOUT_MS = 110_000;
 const KEYGENS_MAX = 1;
 const KEYGENS_WAITING_MAX = 100;
 const HEALTH_TIMEOUT_MS = 1_000;
+const STATUS_TIMEOUT_MS = 10_000;
 
 /** Where one signer listens, and its public identity (`<ed25519>.<x25519>`, base64url). */
 export interface SignerEndpoint {
@@ -41,6 +45,8 @@ interface SignerHealth {
 export interface SignerClient {
   /** Health of each signer; never throws. */
   health(): Promise<SignerHealth[]>;
+  /** What each signer holds, or why it does not say; never throws. */
+  status(): Promise<(SignerStatus | { party: Party; error: string })[]>;
   /**
    * Distributed key generation among all three. Resolves only after all three have stored and read back their sealed
    * share and agree on public key and chain code. The key id must be fresh: one that was ever used, also in an attempt
@@ -61,6 +67,8 @@ export interface SignerClientOptions {
   /** All three. */
   signers: readonly SignerEndpoint[];
   identity: CoordinatorIdentity;
+  /** As whom the requests are signed; default coordinator. */
+  role?: Role;
   /** One request within a signature; default 5 s. A slower signer is left out. */
   signCallTimeoutMs?: number;
 }
@@ -79,7 +87,7 @@ export function createSignerClient(o: SignerClientOptions): SignerClient {
   // A bad identity is reported by the first call; here it only must not count as unhandled.
   peersReady.catch(() => undefined);
   const now = () => new Date();
-  const transport = createSignerTransport({ identity: o.identity, now });
+  const transport = createSignerTransport({ identity: o.identity, role: o.role ?? 'coordinator', now });
   const record = createSignerHealthRecord({ now });
   const keygens = createQueue({ runningMax: KEYGENS_MAX, waitingMax: KEYGENS_WAITING_MAX });
   const signs = createQueue({ runningMax: SIGNS_MAX, waitingMax: SIGNS_WAITING_MAX });
@@ -109,6 +117,18 @@ export function createSignerClient(o: SignerClientOptions): SignerClient {
       }
     });
     return Promise.all(checks);
+  }
+
+  async function status(): Promise<(SignerStatus | { party: Party; error: string })[]> {
+    const peers = [...(await peersReady).values()];
+    const asked = { path: '/v1/status', session: newSession(), body: {}, timeoutMs: STATUS_TIMEOUT_MS } as const;
+    return Promise.all(
+      peers.map((peer) =>
+        transport
+          .call<SignerStatus>(peer, asked)
+          .catch((error: Error) => ({ party: peer.party, error: error.message })),
+      ),
+    );
   }
 
   async function signByAnyPair(request: SignRequest): Promise<Signature> {
@@ -150,6 +170,7 @@ export function createSignerClient(o: SignerClientOptions): SignerClient {
 
   return {
     health,
+    status,
     generateKey,
     sign: (request) => signs(() => signByAnyPair(request)),
     close: () => transport.close(),
@@ -185,6 +206,7 @@ function usableElsewhere(error: unknown): NoAnswer | RefusedBySigner {
     case 'bad_message':
     case 'protocol_fault':
     case 'oversize':
+    case 'forbidden':
     case 'not_found':
       throw new SignerFault({ message: `signer ${party}: ${message}`, party: culprit, cause: error });
     case 'busy':

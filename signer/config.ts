@@ -19,6 +19,8 @@ export interface SignerConfig {
   peers: ReadonlyMap<Party, string>;
   coordinatorPublicKey: string;
   policyPublicKey: string;
+  /** Who may lift bans and have shares repaired. */
+  operatorPublicKey: string | undefined;
   engine: EngineChoice;
   logLevel: string;
 }
@@ -54,6 +56,7 @@ const schema = z.object({
     ),
   PURSER_COORDINATOR_PUBLIC_KEY: publicKey,
   PURSER_POLICY_PUBLIC_KEY: publicKey,
+  PURSER_OPERATOR_PUBLIC_KEY: publicKey.optional(),
   PURSER_ENGINE: z.enum(['auto', 'wasm', 'native'], 'must be auto, wasm or native').default('auto'),
   PURSER_LOG_LEVEL: z
     .enum(
@@ -94,6 +97,7 @@ export function readSignerConfig(env: Record<string, string | undefined>): Signe
     peers,
     coordinatorPublicKey: e.PURSER_COORDINATOR_PUBLIC_KEY,
     policyPublicKey: e.PURSER_POLICY_PUBLIC_KEY,
+    operatorPublicKey: e.PURSER_OPERATOR_PUBLIC_KEY,
     engine: e.PURSER_ENGINE,
     logLevel: e.PURSER_LOG_LEVEL,
   };

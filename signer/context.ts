@@ -14,6 +14,8 @@ export interface SignerContext {
   identity: SignerIdentity;
   peers: ReadonlyMap<Party, PeerIdentity>;
   coordinatorKey: CryptoKey;
+  /** Undefined: what is for the operator only is refused here. */
+  operatorKey: CryptoKey | undefined;
   policyKey: CryptoKey;
   engine: ThresholdEngine;
   engineChoice: EngineChoice;

@@ -1,8 +1,8 @@
-import { randomBytes } from 'node:crypto';
 import type { Hex } from 'viem';
 import { NoAnswer, type SignerPeer, type SignerTransport } from './call.ts';
 import { tellAbort } from './coordinate-sign.ts';
 import { SignerFault } from './errors.ts';
+import { newSession } from './new-session.ts';
 import { KEYGEN_ROUNDS, type Party } from './parties.ts';
 
 /** A commit that got no answer is sent again: it may have arrived, and repeating it changes nothing. */
@@ -27,7 +27,7 @@ export async function coordinateKeygen(
   transport: SignerTransport,
   p: { peers: readonly SignerPeer[]; keyId: string; timeoutMs: number; signal: AbortSignal },
 ): Promise<GeneratedKey> {
-  const session = randomBytes(32).toString('hex');
+  const session = newSession();
   const { keyId, timeoutMs, signal } = p;
   const options = { session, timeoutMs, signal };
   try {

@@ -1,9 +1,9 @@
-import { randomBytes } from 'node:crypto';
 import { type Hex, hexToBytes, isAddressEqual, numberToHex, recoverAddress, slice } from 'viem';
 import type { SignPayload } from '../shared/domain/receipt.ts';
 import type { SignerPeer, SignerTransport } from './call.ts';
 import { digestOf } from './digest/payload.ts';
 import { SignerFault } from './errors.ts';
+import { newSession } from './new-session.ts';
 
 const SIGNATURE_BYTES = 65;
 /** Half of the order of secp256k1: EIP-2 allows only s at or below it. */
@@ -39,7 +39,7 @@ export async function coordinateSign(
   const [initiator, joiner] = p.pair;
   const { keyId, path, address, payload, receipt } = p.request;
   const asked = { keyId, path, address, payload, receipt };
-  const session = randomBytes(32).toString('hex');
+  const session = newSession();
   const options = { session, timeoutMs: p.timeoutMs, signal: p.signal };
   const call = <T>(peer: SignerPeer, operation: 'start' | 'join' | 'step', body: object) =>
     transport.call<T>(peer, { path: `/v1/sign/${operation}`, body, ...options });

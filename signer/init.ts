@@ -1,4 +1,4 @@
-// node signer/init.ts --kind signer|coordinator|policy --dir DIR
+// node signer/init.ts --kind signer|coordinator|policy|operator --dir DIR
 // Makes the secrets of one process (files with mode 0600) and prints the public halves as one JSON line.
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { exportJWK, generateKeyPair } from 'jose';
 
-type Kind = 'signer' | 'coordinator' | 'policy';
+const KINDS = ['signer', 'coordinator', 'policy', 'operator'] as const;
+type Kind = (typeof KINDS)[number];
 
 /** What was made: paths of secret files, and the public identity to tell the others. */
 export interface InitResult {
@@ -54,10 +55,9 @@ export async function initSecrets({ kind, dir }: { kind: Kind; dir: string }): P
 
 async function main(): Promise<void> {
   const { values } = parseArgs({ options: { kind: { type: 'string' }, dir: { type: 'string' } } });
-  const { kind, dir } = values;
-  if ((kind !== 'signer' && kind !== 'coordinator' && kind !== 'policy') || !dir) {
-    throw new Error('usage: node signer/init.ts --kind signer|coordinator|policy --dir DIR');
-  }
+  const { dir } = values;
+  const kind = KINDS.find((each) => each === values.kind);
+  if (!kind || !dir) throw new Error(`usage: node signer/init.ts --kind ${KINDS.join('|')} --dir DIR`);
   console.log(JSON.stringify(await initSecrets({ kind, dir })));
 }
 

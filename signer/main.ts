@@ -39,6 +39,7 @@ async function compose(config: SignerConfig): Promise<SignerContext> {
     identity: await loadSignerIdentity(config.identityFile),
     peers,
     coordinatorKey: await parseVerificationKey(config.coordinatorPublicKey),
+    operatorKey: config.operatorPublicKey ? await parseVerificationKey(config.operatorPublicKey) : undefined,
     policyKey: await parseVerificationKey(config.policyPublicKey),
     engine,
     engineChoice: config.engine,

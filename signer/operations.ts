@@ -10,19 +10,33 @@ import {
 } from './keygen.ts';
 import { Refusal } from './refusal.ts';
 import { joinSign, signJoinSchema, signStartSchema, signStepSchema, startSign, stepSign } from './sign.ts';
+import { status } from './status.ts';
+import { ROLES, type Role } from './wire.ts';
 
-/** Runs one operation of the session on a parsed body. */
-export type Operation = (context: SignerContext, p: { session: string; body: unknown }) => Promise<object>;
+/** One thing that can be asked of a signer. */
+export interface Operation {
+  /** Whose requests it follows. */
+  by: readonly Role[];
+  /** Works on a parsed body, in the session that the request names. */
+  run(context: SignerContext, p: { session: string; body: unknown }): Promise<object>;
+}
+
+const COORDINATOR: readonly Role[] = ['coordinator'];
+const BOTH: readonly Role[] = ROLES;
 
 function operation<T>(
+  by: readonly Role[],
   schema: z.ZodType<T>,
   run: (context: SignerContext, p: { session: string; body: T }) => Promise<object>,
 ): Operation {
-  return async (context, { session, body }) => {
-    const parsed = schema.safeParse(body);
-    if (parsed.success) return run(context, { session, body: parsed.data });
-    const issue = parsed.error.issues[0];
-    throw new Refusal('malformed', `${issue?.path.join('.') || 'body'}: ${issue?.message ?? 'is not valid'}`);
+  return {
+    by,
+    async run(context, { session, body }) {
+      const parsed = schema.safeParse(body);
+      if (parsed.success) return run(context, { session, body: parsed.data });
+      const issue = parsed.error.issues[0];
+      throw new Refusal('malformed', `${issue?.path.join('.') || 'body'}: ${issue?.message ?? 'is not valid'}`);
+    },
   };
 }
 
@@ -33,15 +47,16 @@ async function abort(context: SignerContext, p: { session: string }): Promise<ob
   return {};
 }
 
-/** Everything that the coordinator can ask of a signer. */
+/** Everything that can be asked of a signer, and by whom. */
 export const operations = {
-  '/v1/keygen/start': operation(keygenStartSchema, startKeygen),
-  '/v1/keygen/step': operation(keygenStepSchema, stepKeygen),
-  '/v1/keygen/commit': operation(keygenCommitSchema, commitKeygen),
-  '/v1/sign/start': operation(signStartSchema, startSign),
-  '/v1/sign/join': operation(signJoinSchema, joinSign),
-  '/v1/sign/step': operation(signStepSchema, stepSign),
-  '/v1/abort': operation(z.strictObject({}), abort),
+  '/v1/keygen/start': operation(COORDINATOR, keygenStartSchema, startKeygen),
+  '/v1/keygen/step': operation(COORDINATOR, keygenStepSchema, stepKeygen),
+  '/v1/keygen/commit': operation(COORDINATOR, keygenCommitSchema, commitKeygen),
+  '/v1/sign/start': operation(COORDINATOR, signStartSchema, startSign),
+  '/v1/sign/join': operation(COORDINATOR, signJoinSchema, joinSign),
+  '/v1/sign/step': operation(COORDINATOR, signStepSchema, stepSign),
+  '/v1/abort': operation(BOTH, z.strictObject({}), abort),
+  '/v1/status': operation(BOTH, z.strictObject({}), status),
 } as const satisfies Record<string, Operation>;
 
 export type OperationPath = keyof typeof operations;

@@ -19,6 +19,8 @@ export const refusals = {
   // About the messages: the session is over, and somebody should look.
   bad_message: 400,
   protocol_fault: 502,
+  // About what the sender may ask.
+  forbidden: 403,
   // About the sender: answered without a signature, because nobody is known to listen.
   unauthenticated: 401,
   replayed: 401,

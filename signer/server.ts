@@ -21,7 +21,7 @@ const REQUEST_TIMEOUT_MS = 15_000;
 const KEEP_ALIVE_TIMEOUT_MS = 75_000;
 
 /**
- * The HTTP face of one signer. It answers the coordinator only: a request without a good signature changes nothing, and
+ * The HTTP face of one signer. It answers coordinator and operator only: a request without a good signature changes nothing, and
  * one with a good signature but bad content ends the run it names.
  * @param onBroken called once the engine has trapped; the process must end and start again
  */
@@ -78,12 +78,15 @@ async function handle(context: SignerContext, exchange: Exchange): Promise<void>
   res.end(body);
 }
 
-/** @throws Refusal `unauthenticated`, `replayed`: the sender is not, or not now, the coordinator */
+/** @throws Refusal `unauthenticated`, `replayed`: the sender is nobody whom this signer knows, or not now */
 async function authenticate(context: SignerContext, { req, nonces }: Exchange): Promise<RequestClaims> {
   const token = req.headers[REQUEST_HEADER];
   if (typeof token !== 'string') throw new Refusal('unauthenticated', `header ${REQUEST_HEADER} is missing`);
-  const claims = await verifyRequest(context.coordinatorKey, token).catch((cause) => {
-    throw new Refusal('unauthenticated', `header ${REQUEST_HEADER} is not signed by the coordinator`, { cause });
+  const keys = { coordinator: context.coordinatorKey, operator: context.operatorKey };
+  const claims = await verifyRequest(keys, token).catch((cause) => {
+    throw new Refusal('unauthenticated', `header ${REQUEST_HEADER} is not signed by the coordinator or the operator`, {
+      cause,
+    });
   });
   if (claims.to !== context.party) {
     throw new Refusal('unauthenticated', `the request is for signer ${claims.to}, this is signer ${context.party}`);
@@ -104,12 +107,16 @@ async function authenticate(context: SignerContext, { req, nonces }: Exchange): 
 }
 
 async function perform(context: SignerContext, p: { claims: RequestClaims; req: IncomingMessage }): Promise<object> {
-  const run = operations[p.claims.path as OperationPath];
-  if (!run) throw new Refusal('not_found', `there is no operation ${p.claims.path}`);
+  const { path, role } = p.claims;
+  const operation = Object.hasOwn(operations, path) ? operations[path as OperationPath] : undefined;
+  if (!operation) throw new Refusal('not_found', `there is no operation ${path}`);
+  if (!operation.by.includes(role)) {
+    throw new Refusal('forbidden', `${path} is for ${operation.by.join(' and ')} only, the ${role} asked`);
+  }
   const bytes = await readBody(p.req);
   if (sha256(bytes) !== p.claims.body_sha256)
     throw new Refusal('bad_message', 'the body is not the one that was signed');
-  return run(context, { session: p.claims.session, body: parseJson(bytes) });
+  return operation.run(context, { session: p.claims.session, body: parseJson(bytes) });
 }
 
 async function readBody(req: IncomingMessage): Promise<Buffer> {

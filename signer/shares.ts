@@ -1,7 +1,7 @@
 import { isEngineBroken, type KeyShare, type ThresholdEngine } from './engine/engine.ts';
 import { Refusal } from './refusal.ts';
-import type { SignerStore } from './store.ts';
 import type { StoredShare } from './store/shares.ts';
+import type { SignerStore } from './store.ts';
 
 /** Unsealed shares in memory, about 0.1 MB each. Sealed at rest; the least recently used is cleared first. */
 const ACCOUNT_SHARES_MAX = 32;

@@ -16,7 +16,15 @@ export const REQUEST_AGE_MAX_MS = 30_000;
 const REQUEST_TYPE = 'purser-signer-request+jws';
 const ANSWER_TYPE = 'purser-signer-answer+jws';
 
+/**
+ * Who may ask a signer for something: the coordinator (a worker of queue wallet-signing) for the daily work, the operator
+ * (`npm run signers`) for what no worker may decide.
+ */
+export const ROLES = ['coordinator', 'operator'] as const;
+export type Role = (typeof ROLES)[number];
+
 const requestSchema = z.strictObject({
+  role: z.enum(ROLES).default('coordinator'),
   to: z.int(),
   path: z.string().max(100),
   /** The run that this request is about; it ends when the request turns out to be bad. */
@@ -46,17 +54,32 @@ async function verify<T>(key: CryptoKey, p: { typ: string; token: string; schema
 /** Claims and signature of a request. */
 export async function signRequest(
   key: CryptoKey,
-  p: { to: Party; path: string; session: string; body: Uint8Array; now: Date },
+  p: { role?: Role; to: Party; path: string; session: string; body: Uint8Array; now: Date },
 ): Promise<{ nonce: string; token: string }> {
   const nonce = randomUUID();
-  const { to, path, session } = p;
-  const claims: RequestClaims = { to, path, session, at_ms: p.now.getTime(), nonce, body_sha256: sha256(p.body) };
+  const { role = 'coordinator', to, path, session } = p;
+  const claims: RequestClaims = { role, to, path, session, at_ms: p.now.getTime(), nonce, body_sha256: sha256(p.body) };
   return { nonce, token: await sign(key, REQUEST_TYPE, claims) };
 }
 
-/** Signature and shape only; the server checks receiver, path, time, nonce and body. @throws when not authentic */
-export async function verifyRequest(key: CryptoKey, token: string): Promise<RequestClaims> {
+/**
+ * Signature and shape only; the server checks receiver, path, time, nonce and body.
+ * @param keys the public key of each role that this signer knows; the one of the role that the request claims counts
+ * @throws when not authentic
+ */
+export async function verifyRequest(
+  keys: { readonly [R in Role]: CryptoKey | undefined },
+  token: string,
+): Promise<RequestClaims> {
+  const key = keys[claimedRole(token)];
+  if (!key) throw new Error('this signer knows no key of that role');
   return verify(key, { typ: REQUEST_TYPE, token, schema: requestSchema });
+}
+
+/** Read before the signature is checked, and only to choose the key by which it is. */
+function claimedRole(token: string): Role {
+  const payload = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8');
+  return requestSchema.parse(JSON.parse(payload)).role;
 }
 
 export async function signAnswer(

@@ -20,6 +20,8 @@ export interface TestSigners {
   coordinatorIdentity: CoordinatorIdentity;
   /** Files for processes that read their secrets themselves. */
   coordinatorIdentityFile: string;
+  operatorIdentity: CoordinatorIdentity;
+  operatorIdentityFile: string;
   policyKeyFile: string;
   policyPublicKey: string;
   /** Private key of the policy step; undefined when the caller brought its own public key. */
@@ -43,11 +45,17 @@ export interface TestSigners {
 
 /** Three real signer processes on free ports, with fresh secrets in a directory of their own. */
 export async function startSigners(
-  p: { policyPublicKey?: string; engine?: 'wasm' | 'native' } = {},
+  p: {
+    policyPublicKey?: string;
+    engine?: 'wasm' | 'native';
+    /** More settings of one signer's process. */
+    env?: (party: Party) => Record<string, string>;
+  } = {},
 ): Promise<TestSigners> {
   const home = mkdtempSync(join(tmpdir(), 'purser-signers-'));
   const coordinator = await initSecrets({ kind: 'coordinator', dir: join(home, 'keys') });
   const policy = await initSecrets({ kind: 'policy', dir: join(home, 'keys') });
+  const operator = await initSecrets({ kind: 'operator', dir: join(home, 'keys') });
   const made = new Map(await Promise.all(PARTIES.map(async (party) => [party, await prepare(home, party)] as const)));
   const publicKeys = Object.fromEntries([...made].map(([party, { publicKey }]) => [party, publicKey]));
   const policyPublicKey = p.policyPublicKey ?? policy.publicKey;
@@ -67,6 +75,8 @@ export async function startSigners(
         PURSER_SIGNER_PEERS: JSON.stringify(publicKeys),
         PURSER_COORDINATOR_PUBLIC_KEY: coordinator.publicKey,
         PURSER_POLICY_PUBLIC_KEY: policyPublicKey,
+        PURSER_OPERATOR_PUBLIC_KEY: operator.publicKey,
+        ...p.env?.(party),
         PURSER_ENGINE: p.engine ?? 'wasm',
         PURSER_LOG_LEVEL: 'trace',
       },
@@ -103,6 +113,8 @@ export async function startSigners(
     endpoints: [...made].map(([party, { port, publicKey }]) => ({ party, url: `http://127.0.0.1:${port}`, publicKey })),
     coordinatorIdentity: await loadCoordinatorIdentity(coordinator.identityFile),
     coordinatorIdentityFile: coordinator.identityFile,
+    operatorIdentity: await loadCoordinatorIdentity(operator.identityFile),
+    operatorIdentityFile: operator.identityFile,
     policyKeyFile: policy.identityFile,
     policyPublicKey,
     policyKey: await importReceiptKey(readFileSync(policy.identityFile, 'utf8')),
@@ -112,6 +124,7 @@ export async function startSigners(
       [
         coordinator.identityFile,
         policy.identityFile,
+        operator.identityFile,
         ...[...made.values()].flatMap((m) => [m.identityFile, m.kekFile!]),
       ].map((file) => readFileSync(file, 'utf8')),
     output: () => output,

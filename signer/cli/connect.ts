@@ -1,0 +1,56 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { createSignerClient, type SignerClient } from '../client.ts';
+import { loadCoordinatorIdentity } from '../identity.ts';
+import { PARTIES } from '../parties.ts';
+import { UsageError } from './command.ts';
+
+const endpoints = z
+  .array(z.strictObject({ party: z.literal(PARTIES), url: z.url(), publicKey: z.string() }))
+  .length(PARTIES.length);
+/** What `npm start` writes into its folder. */
+const home = z.object({ signers: endpoints, operator_key_file: z.string() });
+
+/**
+ * The three signers, asked as the operator: those of `PURSER_SIGNERS` with the key in `PURSER_OPERATOR_KEY_FILE`, else
+ * those of `npm start` in `PURSER_HOME` (default `.purser`).
+ * @throws UsageError which names what is missing
+ */
+export async function connectSigners(env: NodeJS.ProcessEnv): Promise<SignerClient> {
+  const { signers, operator_key_file: file } = env.PURSER_SIGNERS ? fromEnvironment(env) : fromHome(env);
+  return createSignerClient({ signers, identity: await loadCoordinatorIdentity(file), role: 'operator' });
+}
+
+function fromEnvironment(env: NodeJS.ProcessEnv): z.infer<typeof home> {
+  if (!env.PURSER_OPERATOR_KEY_FILE) {
+    throw new UsageError('PURSER_OPERATOR_KEY_FILE is missing; signer/init.ts --kind operator makes one');
+  }
+  return {
+    signers: parse(endpoints, env.PURSER_SIGNERS!, 'PURSER_SIGNERS'),
+    operator_key_file: env.PURSER_OPERATOR_KEY_FILE,
+  };
+}
+
+function fromHome(env: NodeJS.ProcessEnv): z.infer<typeof home> {
+  const file = join(env.PURSER_HOME ?? '.purser', 'signers.json');
+  if (!existsSync(file)) {
+    throw new UsageError(
+      `PURSER_SIGNERS is missing: a JSON array of {party, url, publicKey}. (There is no ${file} of npm start either.)`,
+    );
+  }
+  return parse(home, readFileSync(file, 'utf8'), file);
+}
+
+function parse<T>(schema: z.ZodType<T>, text: string, name: string): T {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new UsageError(`${name} is not JSON`);
+  }
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0]!;
+  throw new UsageError(`${name} is not valid at ${issue.path.join('.') || 'its root'}: ${issue.message}`);
+}

@@ -1,0 +1,18 @@
+import type { SignerContext } from './context.ts';
+import type { Party } from './parties.ts';
+import type { Ban } from './store/bans.ts';
+import type { KeyFacts } from './store/shares.ts';
+
+/** What one signer holds: no share, no secret. */
+export interface SignerStatus {
+  party: Party;
+  /** Build of the engine, `wasm` or `native`. */
+  engine: string;
+  keys: KeyFacts[];
+  bans: Ban[];
+}
+
+export async function status(context: SignerContext): Promise<SignerStatus> {
+  const { party, engine, store } = context;
+  return { party, engine: engine.build, keys: store.listKeys(), bans: store.listBans() };
+}
