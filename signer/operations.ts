@@ -18,7 +18,7 @@ export interface Operation {
   /** Whose requests it follows. */
   by: readonly Role[];
   /** Works on a parsed body, in the session that the request names. */
-  run(context: SignerContext, p: { session: string; body: unknown }): Promise<object>;
+  run(context: SignerContext, p: { session: string; role: Role; body: unknown }): Promise<object>;
 }
 
 const COORDINATOR: readonly Role[] = ['coordinator'];
@@ -27,13 +27,13 @@ const BOTH: readonly Role[] = ROLES;
 function operation<T>(
   by: readonly Role[],
   schema: z.ZodType<T>,
-  run: (context: SignerContext, p: { session: string; body: T }) => Promise<object>,
+  run: (context: SignerContext, p: { session: string; role: Role; body: T }) => Promise<object>,
 ): Operation {
   return {
     by,
-    async run(context, { session, body }) {
+    async run(context, { session, role, body }) {
       const parsed = schema.safeParse(body);
-      if (parsed.success) return run(context, { session, body: parsed.data });
+      if (parsed.success) return run(context, { session, role, body: parsed.data });
       const issue = parsed.error.issues[0];
       throw new Refusal('malformed', `${issue?.path.join('.') || 'body'}: ${issue?.message ?? 'is not valid'}`);
     },

@@ -116,7 +116,7 @@ async function perform(context: SignerContext, p: { claims: RequestClaims; req: 
   const bytes = await readBody(p.req);
   if (sha256(bytes) !== p.claims.body_sha256)
     throw new Refusal('bad_message', 'the body is not the one that was signed');
-  return operation.run(context, { session: p.claims.session, body: parseJson(bytes) });
+  return operation.run(context, { session: p.claims.session, role, body: parseJson(bytes) });
 }
 
 async function readBody(req: IncomingMessage): Promise<Buffer> {
