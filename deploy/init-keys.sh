@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes the secrets of an installation in DIR, once: identities of three signers with their key-encryption keys, of the
-# coordinator, of the policy step and of the operator, the pair for secrets of webhooks, and the key of access tokens; and prints the lines
-# for .env. It never replaces what is there, but makes what is missing of an installation of an earlier version.
+# coordinator, of the policy step and of the operator, the pair for secrets of webhooks, and the key of access tokens; and
+# prints the lines for .env. It never replaces what is there, but makes what is missing of an installation of an earlier version.
 #   sh deploy/init-keys.sh DIR [command that runs Node in this folder; default: node]
 set -eu
 dir=${1:?usage: sh deploy/init-keys.sh DIR}
@@ -13,6 +13,7 @@ shift
   "$@" worker/init-webhook-keys.ts --keys "$dir/webhooks/webhooks.jwks.json" --public "$dir/api/webhooks-public.json"
 # Signs access tokens: all api processes have the same file.
 [ -e "$dir/api/tokens.jwks.json" ] || "$@" api/init-token-keys.ts --keys "$dir/api/tokens.jwks.json"
+
 public_key() {
   # Not as one pipeline: that would end with the success of sed.
   made=$("$@") || exit 1

@@ -26,10 +26,11 @@ describe('the keys of an installation', () => {
   it('are made by one command, which tells the lines for .env and nothing that is secret', () => {
     const { status, stdout } = initKeys();
     expect(status).toBe(0);
-    expect(stdout.match(/^PURSER_(SIGNER_[123]|COORDINATOR|POLICY)_PUBLIC_KEY=.+$/gm)).toHaveLength(5);
+    expect(stdout.match(/^PURSER_(SIGNER_[123]|COORDINATOR|POLICY|OPERATOR)_PUBLIC_KEY=.+$/gm)).toHaveLength(6);
     expect(readdirSync(dir).sort()).toEqual([
       'api',
       'coordinator',
+      'operator',
       'policy',
       'signer-1',
       'signer-2',
@@ -54,8 +55,10 @@ describe('the keys of an installation', () => {
     expect([again.status, again.stdout]).toEqual([0, '']);
     expect(again.stderr).toMatch(/are there already and are left as they are/);
     expect(files()).toEqual(before);
-    for (const part of ['webhooks', 'api']) rmSync(join(dir, part), { recursive: true });
-    expect(initKeys().status).toBe(0);
+    for (const part of ['webhooks', 'api', 'operator']) rmSync(join(dir, part), { recursive: true });
+    const mended = initKeys();
+    expect(mended.status).toBe(0);
+    expect(mended.stdout).toMatch(/^PURSER_OPERATOR_PUBLIC_KEY=[A-Za-z0-9_-]{43}\n$/);
     expect(readWebhookPublicKey(publicKeyFile).kid).toBe(readWebhookKeys(keysFile).keys[0]!.kid);
     expect(readPrivateTokenKeys(tokenKeysFile)).toHaveLength(1);
   });

@@ -292,7 +292,7 @@ describe('three signers', () => {
     expect(written.length).toBeGreaterThan(1000);
     expect(written).not.toContain(receipt.split('.')[0]);
     const secrets = signers.secrets().flatMap((text) => [...text.matchAll(/"d":"([^"]+)"|^([A-Za-z0-9+/]{43}=)$/gm)]);
-    expect(secrets).toHaveLength(2 + 3 * 3);
+    expect(secrets).toHaveLength(3 + 3 * 3);
     for (const match of secrets) {
       const secret = (match[1] ?? match[2])!;
       expect(written).not.toContain(secret);
