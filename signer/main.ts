@@ -1,59 +1,18 @@
 // One signer: one party, one process. Configured by environment, see config.ts.
 import type { AddressInfo } from 'node:net';
-import { createLogger } from '../shared/log.ts';
 import { createStopSignal } from '../shared/stop-signal.ts';
-import { readSignerConfig, type SignerConfig } from './config.ts';
-import type { SignerContext } from './context.ts';
-import { engineVersion } from './engine/engine.ts';
-import { loadEngine } from './engine/load.ts';
-import { loadSignerIdentity, type PeerIdentity, parsePublicIdentity, parseVerificationKey } from './identity.ts';
-import { createKeyEncryption } from './kek.ts';
-import type { Party } from './parties.ts';
+import { composeSigner } from './compose.ts';
+import { readSignerConfig } from './config.ts';
 import { createSignerServer } from './server.ts';
-import { createSessionTable } from './sessions.ts';
-import { createShareCache } from './shares.ts';
-import { openSignerStore } from './store.ts';
 
 /** Runs under way get this long to finish when the process is told to stop; others are refused, and go elsewhere. */
 const STOP_GRACE_MS = 8_000;
 /** sysexits.h EX_SOFTWARE: the engine broke, start me again. */
 const EXIT_ENGINE_BROKEN = 70;
 
-async function compose(config: SignerConfig): Promise<SignerContext> {
-  const now = () => new Date();
-  const log = createLogger({ process: `signer-${config.party}`, level: config.logLevel });
-  const peers = new Map<Party, PeerIdentity>();
-  for (const [party, text] of config.peers) peers.set(party, await parsePublicIdentity(text));
-  const engine = await loadEngine(config.engine);
-  const store = openSignerStore({
-    dataDir: config.dataDir,
-    party: config.party,
-    engineVersion,
-    keyEncryption: createKeyEncryption(config.kek),
-    now,
-  });
-  const onExpired = (expired: { id: string; kind: string }) =>
-    log.warn(expired, 'a session took too long and was dropped');
-  return {
-    party: config.party,
-    identity: await loadSignerIdentity(config.identityFile),
-    peers,
-    coordinatorKey: await parseVerificationKey(config.coordinatorPublicKey),
-    operatorKey: config.operatorPublicKey ? await parseVerificationKey(config.operatorPublicKey) : undefined,
-    policyKey: await parseVerificationKey(config.policyPublicKey),
-    engine,
-    engineChoice: config.engine,
-    store,
-    shares: createShareCache({ engine, store }),
-    sessions: createSessionTable({ now, onExpired }),
-    log,
-    now,
-  };
-}
-
 async function start(): Promise<void> {
   const config = readSignerConfig(process.env);
-  const context = await compose(config);
+  const context = await composeSigner(config);
   const { log } = context;
   const server = createSignerServer(context, {
     onBroken(error) {
