@@ -2,11 +2,13 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { KeyEncryption } from './kek.ts';
 import { type BanStore, createBanStore } from './store/bans.ts';
 import { openDatabase, transaction } from './store/database.ts';
+import { createEpochStore, type EpochStore } from './store/epochs.ts';
+import { createShareSealing } from './store/sealing.ts';
 import { createShareStore, type ShareStore } from './store/shares.ts';
 import { createSigningLog, type SigningLog } from './store/signing-log.ts';
 
 /** One signer's memory: a SQLite file that no other process opens. One file in store/ for each kind of thing in it. */
-export interface SignerStore extends ShareStore, BanStore, SigningLog {
+export interface SignerStore extends ShareStore, EpochStore, BanStore, SigningLog {
   /** Several changes as one: durable on return, undone when `run` throws. */
   transaction<T>(run: () => T): T;
   close(): void;
@@ -24,8 +26,11 @@ export function openSignerStore(p: {
   now: () => Date;
 }): SignerStore {
   const db: DatabaseSync = openDatabase(p.dataDir);
+  const sealing = createShareSealing(p);
+  const epochs = createEpochStore({ ...p, db, sealing });
   return {
-    ...createShareStore({ ...p, db }),
+    ...createShareStore({ ...p, db, sealing, epochsOf: epochs.epochsOf }),
+    ...epochs,
     ...createBanStore({ ...p, db }),
     ...createSigningLog({ ...p, db }),
     transaction: (run) => transaction(db, run),

@@ -58,6 +58,8 @@ export const migrations: readonly string[] = [
   -- The run that made the share, and whether all three are known to have stored theirs.
   alter table shares add column session_id text not null default '';
   alter table shares add column state text not null default 'active' check (state in ('stored', 'active'));
+  -- Whether the run made everything anew (a key generation, a complete refresh); a ban is lifted only after such a run.
+  alter table shares add column complete integer not null default 1;
   -- Which key-encryption key the share is sealed under; empty: from before there could be several.
   alter table shares add column kek_id text not null default '';
 

@@ -1,7 +1,8 @@
 import type { DatabaseSync } from 'node:sqlite';
-import type { KeyEncryption } from '../kek.ts';
 import { Refusal } from '../refusal.ts';
 import { transaction } from './database.ts';
+import type { Epoch, EpochStore } from './epochs.ts';
+import type { ShareSealing } from './sealing.ts';
 
 /** First epoch of every key; a refresh counts on. */
 export const FIRST_EPOCH = 1;
@@ -14,16 +15,6 @@ export interface StoredShare {
   share: Uint8Array;
   publicKey: Uint8Array;
   chainCode: Uint8Array;
-}
-
-/** One epoch of a key at this signer, without its share. */
-export interface Epoch {
-  epoch: number;
-  /** `stored`: not known yet to be stored by all, and not used. */
-  state: 'stored' | 'active';
-  /** The run that made it. */
-  sessionId: string;
-  createdAtMs: number;
 }
 
 export interface KeyFacts {
@@ -64,7 +55,8 @@ export function createShareStore(p: {
   db: DatabaseSync;
   party: number;
   engineVersion: string;
-  keyEncryption: KeyEncryption;
+  sealing: ShareSealing;
+  epochsOf: EpochStore['epochsOf'];
   now: () => Date;
 }): ShareStore {
   const { db } = p;
@@ -95,14 +87,8 @@ export function createShareStore(p: {
     `select key_id as "keyId", owner_key as "ownerKey", has_records as "hasRecords" from keys
      where state = 'active' order by key_id`,
   );
-  const selectEpochs = db.prepare(
-    `select epoch, state, session_id as "sessionId", created_at_ms as "createdAtMs" from shares
-     where key_id = ? order by epoch`,
-  );
 
   const atMs = () => p.now().getTime();
-  const contextOf = (row: { keyId: string; epoch: number; engineVersion: string }) =>
-    Buffer.from(JSON.stringify(['purser-share', row.keyId, p.party, row.epoch, row.engineVersion]));
   const moveTo = (keyId: string, from: KeyState, to: KeyState) => {
     if (updateState.run({ keyId, from, to }).changes !== 1) throw new Error(`key ${keyId} is not ${from}`);
   };
@@ -115,7 +101,7 @@ export function createShareStore(p: {
     stateOf: (keyId) => (selectState.get(keyId) as { state: KeyState } | undefined)?.state,
     putShare({ keyId, share, publicKey, chainCode }) {
       const row = { keyId, epoch: FIRST_EPOCH, engineVersion: p.engineVersion };
-      const sealed = p.keyEncryption.seal(share, contextOf(row));
+      const sealed = p.sealing.seal(share, row);
       const { session_id: sessionId } = selectSession.get(keyId) as { session_id: string };
       transaction(db, () => {
         insertShare.run({ ...row, publicKey, chainCode, sealed, atMs: atMs(), sessionId, state: 'active' });
@@ -125,17 +111,8 @@ export function createShareStore(p: {
     getShare(keyId, epoch) {
       const row = selectShare.get({ keyId, epoch: epoch ?? null }) as ShareRow | undefined;
       if (!row) throw new Refusal('unknown_key', `signer ${p.party} has no key ${keyId}`);
-      try {
-        const context = contextOf({ keyId, epoch: row.epoch, engineVersion: row.engine_version });
-        const share = p.keyEncryption.open(row.sealed_share, context);
-        return { epoch: row.epoch, share, publicKey: row.public_key, chainCode: row.chain_code };
-      } catch (cause) {
-        throw new Refusal(
-          'share_damaged',
-          `signer ${p.party}: the stored share of key ${keyId}, epoch ${row.epoch}, does not open: damaged, or sealed under another key-encryption key`,
-          { cause },
-        );
-      }
+      const share = p.sealing.open(row.sealed_share, { keyId, epoch: row.epoch, engineVersion: row.engine_version });
+      return { epoch: row.epoch, share, publicKey: row.public_key, chainCode: row.chain_code };
     },
     activateKey: (keyId) => moveTo(keyId, 'stored', 'active'),
     abandonKey({ sessionId }) {
@@ -149,7 +126,7 @@ export function createShareStore(p: {
       (selectKeys.all() as unknown as { keyId: string; ownerKey: string | null; hasRecords: number }[]).map((key) => ({
         ...key,
         hasRecords: key.hasRecords === 1,
-        epochs: selectEpochs.all(key.keyId) as unknown as Epoch[],
+        epochs: p.epochsOf(key.keyId),
       })),
   };
 }

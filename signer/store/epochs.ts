@@ -1,0 +1,96 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { transaction } from './database.ts';
+import type { ShareSealing } from './sealing.ts';
+
+/** One epoch of a key at this signer, without its share. */
+export interface Epoch {
+  epoch: number;
+  /** `stored`: not known yet to be stored by all, and not used. */
+  state: 'stored' | 'active';
+  /** Made by a key generation or a complete refresh: nothing of it is known to the epochs before. */
+  complete: boolean;
+  /** The run that made it. */
+  sessionId: string;
+  /** When that run began. */
+  createdAtMs: number;
+}
+
+/** A share that a refresh or a repair made. */
+export interface NewEpoch {
+  keyId: string;
+  epoch: number;
+  complete: boolean;
+  sessionId: string;
+  /** When the run began. */
+  atMs: number;
+  /** Secret: clear it after use. */
+  share: Uint8Array;
+  publicKey: Uint8Array;
+  chainCode: Uint8Array;
+}
+
+export interface EpochStore {
+  /** All epochs of a key, oldest first. */
+  epochsOf(keyId: string): Epoch[];
+  /** Epochs that signatures may use, newest first. */
+  activeEpochs(keyId: string): number[];
+  /**
+   * Seals and stores a share as `stored`, and drops what earlier runs left in that state; durable on return. A key that
+   * this signer does not have (a repair) is taken up, without records.
+   */
+  putEpoch(p: NewEpoch & { ownerKey?: string | null }): void;
+  /** `stored` → `active`; harmless when it is active already. */
+  activateEpoch(p: { keyId: string; epoch: number }): void;
+  /** Erases all shares of lower epochs, also from the write-ahead log. */
+  eraseEpochsBelow(p: { keyId: string; epoch: number }): void;
+}
+
+export function createEpochStore(p: {
+  db: DatabaseSync;
+  engineVersion: string;
+  sealing: ShareSealing;
+  now: () => Date;
+}): EpochStore {
+  const { db, engineVersion } = p;
+  const select = db.prepare(
+    `select epoch, state, complete, session_id as "sessionId", created_at_ms as "createdAtMs" from shares
+     where key_id = ? order by epoch`,
+  );
+  const selectActive = db.prepare(`select epoch from shares where key_id = ? and state = 'active' order by epoch desc`);
+  const takeUp = db.prepare(
+    `insert into keys (key_id, session_id, state, created_at_ms, owner_key, has_records)
+     values (:keyId, :sessionId, 'active', :atMs, :ownerKey, 0) on conflict (key_id) do nothing`,
+  );
+  const drop = db.prepare(`delete from shares where key_id = ? and state = 'stored'`);
+  const insert = db.prepare(
+    `insert into shares (key_id, epoch, engine_version, public_key, chain_code, sealed_share, created_at_ms, session_id,
+       state, complete)
+     values (:keyId, :epoch, :engineVersion, :publicKey, :chainCode, :sealed, :atMs, :sessionId, 'stored', :complete)`,
+  );
+  const activate = db.prepare(`update shares set state = 'active' where key_id = :keyId and epoch = :epoch`);
+  const erase = db.prepare('delete from shares where key_id = :keyId and epoch < :epoch');
+
+  return {
+    epochsOf: (keyId) =>
+      (select.all(keyId) as unknown as (Omit<Epoch, 'complete'> & { complete: number })[]).map((row) => ({
+        ...row,
+        complete: row.complete === 1,
+      })),
+    activeEpochs: (keyId) => (selectActive.all(keyId) as { epoch: number }[]).map(({ epoch }) => epoch),
+    putEpoch({ keyId, epoch, complete, sessionId, atMs, share, publicKey, chainCode, ownerKey = null }) {
+      const sealed = p.sealing.seal(share, { keyId, epoch, engineVersion });
+      transaction(db, () => {
+        takeUp.run({ keyId, sessionId, atMs, ownerKey });
+        drop.run(keyId);
+        const row = { keyId, epoch, engineVersion, publicKey, chainCode, sealed, atMs, sessionId };
+        insert.run({ ...row, complete: complete ? 1 : 0 });
+      });
+    },
+    activateEpoch: ({ keyId, epoch }) => void activate.run({ keyId, epoch }),
+    eraseEpochsBelow({ keyId, epoch }) {
+      erase.run({ keyId, epoch });
+      // Also when nothing was left to erase: a crash may have come between the two.
+      db.exec('pragma wal_checkpoint(truncate)');
+    },
+  };
+}
