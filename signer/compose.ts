@@ -24,7 +24,7 @@ export async function composeSigner(config: SignerConfig): Promise<SignerContext
     dataDir: config.dataDir,
     party: config.party,
     engineVersion,
-    keyEncryption: createKeyEncryption(config.kek),
+    keyEncryption: createKeyEncryption(await config.keks.read()),
     now,
   });
   const onExpired = (expired: { id: string; kind: string }) =>

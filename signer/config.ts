@@ -2,9 +2,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { isDevelopmentSecret } from '../shared/domain/development-mark.ts';
 import type { EngineChoice } from './engine/load.ts';
+import { environmentKekSource, fileKekSource, type KekSource, parseKeks, readKekFile } from './kek-source.ts';
 import { othersThan, PARTIES, type Party } from './parties.ts';
-
-const KEK_BYTES = 32;
 
 export interface SignerConfig {
   party: Party;
@@ -12,8 +11,8 @@ export interface SignerConfig {
   /** 0 takes a free port. */
   port: number;
   dataDir: string;
-  /** Secret, 32 bytes. */
-  kek: Uint8Array;
+  /** Key-encryption keys: the one under which shares are sealed, and those before it. */
+  keks: KekSource;
   identityFile: string;
   /** Public identities of the other two signers. */
   peers: ReadonlyMap<Party, string>;
@@ -43,6 +42,7 @@ const schema = z.object({
   PURSER_SIGNER_DATA_DIR: z.string('is missing; it is where the signer keeps its shares').min(1, 'must be a directory'),
   PURSER_SIGNER_KEK_FILE: z.string().min(1).optional(),
   PURSER_SIGNER_KEK: z.string().min(1).optional(),
+  PURSER_SIGNER_KEK_PREVIOUS: z.string().min(1).optional(),
   PURSER_SIGNER_IDENTITY_FILE: z.string('is missing; make it with signer/init.ts').min(1, 'must be a file'),
   PURSER_SIGNER_PEERS: z
     .string('is missing; it is a JSON object of party and public identity')
@@ -78,8 +78,10 @@ export function readSignerConfig(env: Record<string, string | undefined>): Signe
   }
   const e = parsed.data;
   const party = e.PURSER_SIGNER_PARTY;
-  const kek = kekText({ file: e.PURSER_SIGNER_KEK_FILE, value: e.PURSER_SIGNER_KEK });
-  if (e.PURSER_ENV === 'production') refuseDevelopmentSecrets({ kek, identityFile: e.PURSER_SIGNER_IDENTITY_FILE });
+  const isProduction = e.PURSER_ENV === 'production';
+  const kek = kekText(e);
+  if (isProduction) refuseDevelopmentSecrets({ kek, identityFile: e.PURSER_SIGNER_IDENTITY_FILE });
+  parseKeks(kek);
   const peers = new Map<Party, string>();
   for (const other of othersThan(party)) {
     const peer = e.PURSER_SIGNER_PEERS[`${other}`];
@@ -92,7 +94,7 @@ export function readSignerConfig(env: Record<string, string | undefined>): Signe
     host: e.PURSER_SIGNER_HOST,
     port: e.PURSER_SIGNER_PORT,
     dataDir: e.PURSER_SIGNER_DATA_DIR,
-    kek: readKek(kek),
+    keks: kekSource(e, isProduction),
     identityFile: e.PURSER_SIGNER_IDENTITY_FILE,
     peers,
     coordinatorPublicKey: e.PURSER_COORDINATOR_PUBLIC_KEY,
@@ -117,23 +119,28 @@ interface SecretText {
   text: string;
 }
 
-function kekText(p: { file: string | undefined; value: string | undefined }): SecretText {
-  if ((p.file === undefined) === (p.value === undefined)) {
-    throw new Error('exactly one of PURSER_SIGNER_KEK_FILE and PURSER_SIGNER_KEK must be set');
-  }
-  if (p.value !== undefined) return { name: 'PURSER_SIGNER_KEK', text: p.value };
-  return readSecret('PURSER_SIGNER_KEK_FILE', p.file!);
+interface KekSettings {
+  PURSER_SIGNER_KEK_FILE?: string | undefined;
+  PURSER_SIGNER_KEK?: string | undefined;
+  PURSER_SIGNER_KEK_PREVIOUS?: string | undefined;
 }
 
-/** 32 bytes in base64; behind them may stand that they were made for trying out. */
-function readKek({ name, text }: SecretText): Uint8Array {
-  const bytes = Buffer.from(text.trim().split(/\s/, 1)[0]!, 'base64');
-  if (bytes.length !== KEK_BYTES) {
+function kekText(e: KekSettings): SecretText {
+  if ((e.PURSER_SIGNER_KEK_FILE === undefined) === (e.PURSER_SIGNER_KEK === undefined)) {
+    throw new Error('exactly one of PURSER_SIGNER_KEK_FILE and PURSER_SIGNER_KEK must be set');
+  }
+  if (e.PURSER_SIGNER_KEK !== undefined) return { name: 'PURSER_SIGNER_KEK', text: e.PURSER_SIGNER_KEK };
+  if (e.PURSER_SIGNER_KEK_PREVIOUS !== undefined) {
     throw new Error(
-      `${name} must hold ${KEK_BYTES} bytes in base64, as signer/init.ts writes them; it holds ${bytes.length}`,
+      'PURSER_SIGNER_KEK_PREVIOUS goes with PURSER_SIGNER_KEK; a file holds earlier keys below the first',
     );
   }
-  return bytes;
+  return { name: 'PURSER_SIGNER_KEK_FILE', text: readKekFile(e.PURSER_SIGNER_KEK_FILE!) };
+}
+
+function kekSource(e: KekSettings, isProduction: boolean): KekSource {
+  if (e.PURSER_SIGNER_KEK_FILE !== undefined) return fileKekSource({ file: e.PURSER_SIGNER_KEK_FILE, isProduction });
+  return environmentKekSource({ current: e.PURSER_SIGNER_KEK!, previous: e.PURSER_SIGNER_KEK_PREVIOUS });
 }
 
 /** Names each: whoever has a folder of npm start, or a backup of it, has these. */

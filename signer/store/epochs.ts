@@ -64,8 +64,8 @@ export function createEpochStore(p: {
   const drop = db.prepare(`delete from shares where key_id = ? and state = 'stored'`);
   const insert = db.prepare(
     `insert into shares (key_id, epoch, engine_version, public_key, chain_code, sealed_share, created_at_ms, session_id,
-       state, complete)
-     values (:keyId, :epoch, :engineVersion, :publicKey, :chainCode, :sealed, :atMs, :sessionId, 'stored', :complete)`,
+       state, complete, kek_id)
+     values (:keyId, :epoch, :engineVersion, :publicKey, :chainCode, :sealed, :atMs, :sessionId, 'stored', :complete, :kekId)`,
   );
   const activate = db.prepare(`update shares set state = 'active' where key_id = :keyId and epoch = :epoch`);
   const erase = db.prepare('delete from shares where key_id = :keyId and epoch < :epoch');
@@ -78,11 +78,11 @@ export function createEpochStore(p: {
       })),
     activeEpochs: (keyId) => (selectActive.all(keyId) as { epoch: number }[]).map(({ epoch }) => epoch),
     putEpoch({ keyId, epoch, complete, sessionId, atMs, share, publicKey, chainCode, ownerKey = null }) {
-      const sealed = p.sealing.seal(share, { keyId, epoch, engineVersion });
+      const { sealed, kekId } = p.sealing.seal(share, { keyId, epoch, engineVersion });
       transaction(db, () => {
         takeUp.run({ keyId, sessionId, atMs, ownerKey });
         drop.run(keyId);
-        const row = { keyId, epoch, engineVersion, publicKey, chainCode, sealed, atMs, sessionId };
+        const row = { keyId, epoch, engineVersion, publicKey, chainCode, sealed, kekId, atMs, sessionId };
         insert.run({ ...row, complete: complete ? 1 : 0 });
       });
     },

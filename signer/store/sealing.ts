@@ -10,9 +10,10 @@ export interface ShareRow {
 
 /** Seals the shares of one party for the store. */
 export interface ShareSealing {
-  seal(share: Uint8Array, row: ShareRow): Uint8Array;
+  /** @returns with the id of the key-encryption key under which it is sealed */
+  seal(share: Uint8Array, row: ShareRow): { sealed: Uint8Array; kekId: string };
   /** @throws Refusal `share_damaged` */
-  open(sealed: Uint8Array, row: ShareRow): Uint8Array;
+  open(sealed: { sealed: Uint8Array; kekId: string }, row: ShareRow): Uint8Array;
 }
 
 export function createShareSealing(p: { party: number; keyEncryption: KeyEncryption }): ShareSealing {
@@ -20,13 +21,13 @@ export function createShareSealing(p: { party: number; keyEncryption: KeyEncrypt
     Buffer.from(JSON.stringify(['purser-share', keyId, p.party, epoch, engineVersion]));
   return {
     seal: (share, row) => p.keyEncryption.seal(share, contextOf(row)),
-    open(sealed, row) {
+    open({ sealed, kekId }, row) {
       try {
-        return p.keyEncryption.open(sealed, contextOf(row));
+        return p.keyEncryption.open(sealed, contextOf(row), kekId);
       } catch (cause) {
         throw new Refusal(
           'share_damaged',
-          `signer ${p.party}: the stored share of key ${row.keyId}, epoch ${row.epoch}, does not open: damaged, or sealed under another key-encryption key`,
+          `signer ${p.party}: the stored share of key ${row.keyId}, epoch ${row.epoch}, does not open: ${(cause as Error).message}`,
           { cause },
         );
       }

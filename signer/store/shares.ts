@@ -49,6 +49,7 @@ interface ShareRow {
   public_key: Uint8Array;
   chain_code: Uint8Array;
   sealed_share: Uint8Array;
+  kek_id: string;
 }
 
 export function createShareStore(p: {
@@ -71,8 +72,8 @@ export function createShareStore(p: {
   const selectSession = db.prepare('select session_id from keys where key_id = ?');
   const updateState = db.prepare('update keys set state = :to where key_id = :keyId and state = :from');
   const insertShare = db.prepare(
-    `insert into shares (key_id, epoch, engine_version, public_key, chain_code, sealed_share, created_at_ms, session_id, state)
-     values (:keyId, :epoch, :engineVersion, :publicKey, :chainCode, :sealed, :atMs, :sessionId, :state)`,
+    `insert into shares (key_id, epoch, engine_version, public_key, chain_code, sealed_share, created_at_ms, session_id, state, kek_id)
+     values (:keyId, :epoch, :engineVersion, :publicKey, :chainCode, :sealed, :atMs, :sessionId, :state, :kekId)`,
   );
   const selectShare = db.prepare(
     `select * from shares where key_id = :keyId and (epoch = :epoch or (:epoch is null and state = 'active'))
@@ -101,17 +102,18 @@ export function createShareStore(p: {
     stateOf: (keyId) => (selectState.get(keyId) as { state: KeyState } | undefined)?.state,
     putShare({ keyId, share, publicKey, chainCode }) {
       const row = { keyId, epoch: FIRST_EPOCH, engineVersion: p.engineVersion };
-      const sealed = p.sealing.seal(share, row);
+      const { sealed, kekId } = p.sealing.seal(share, row);
       const { session_id: sessionId } = selectSession.get(keyId) as { session_id: string };
       transaction(db, () => {
-        insertShare.run({ ...row, publicKey, chainCode, sealed, atMs: atMs(), sessionId, state: 'active' });
+        insertShare.run({ ...row, publicKey, chainCode, sealed, kekId, atMs: atMs(), sessionId, state: 'active' });
         moveTo(keyId, 'generating', 'stored');
       });
     },
     getShare(keyId, epoch) {
       const row = selectShare.get({ keyId, epoch: epoch ?? null }) as ShareRow | undefined;
       if (!row) throw new Refusal('unknown_key', `signer ${p.party} has no key ${keyId}`);
-      const share = p.sealing.open(row.sealed_share, { keyId, epoch: row.epoch, engineVersion: row.engine_version });
+      const sealed = { sealed: row.sealed_share, kekId: row.kek_id };
+      const share = p.sealing.open(sealed, { keyId, epoch: row.epoch, engineVersion: row.engine_version });
       return { epoch: row.epoch, share, publicKey: row.public_key, chainCode: row.chain_code };
     },
     activateKey: (keyId) => moveTo(keyId, 'stored', 'active'),

@@ -4,14 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createKeyEncryption } from '../../../signer/kek.ts';
+import { createKek, createKeyEncryption } from '../../../signer/kek.ts';
 import { createNonceRecord } from '../../../signer/nonces.ts';
 import { createSessionTable } from '../../../signer/sessions.ts';
 import { openSignerStore } from '../../../signer/store.ts';
 
 describe('sealing', () => {
   it('finds every flipped bit, in what was sealed and in what it was sealed for', () => {
-    const kek = createKeyEncryption(randomBytes(32));
+    const kek = createKek(randomBytes(32));
     const plain = fc.uint8Array({ minLength: 1, maxLength: 200 });
     fc.assert(
       fc.property(plain, plain, fc.nat(), (secret, context, bit) => {
@@ -36,7 +36,7 @@ describe('the store of a signer', () => {
       dataDir,
       party: changes.party ?? 1,
       engineVersion: changes.engineVersion ?? 'v1',
-      keyEncryption: createKeyEncryption(changes.kek ?? kek),
+      keyEncryption: createKeyEncryption([createKek(changes.kek ?? kek)]),
       now: () => new Date(),
     });
   const share = { share: Uint8Array.of(1, 2, 3), publicKey: randomBytes(65), chainCode: randomBytes(32) };
