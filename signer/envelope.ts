@@ -15,6 +15,11 @@ export interface MessageContext {
   round: number;
   from: Party;
   to: Party;
+  /**
+   * What the run is about: key, epoch, digest and the like, in words. Each party says what it was asked for, so a
+   * coordinator that asked two parties for different things is found before the engine would blame one of them.
+   */
+  subject: string;
 }
 
 const headerSchema = z.object({
@@ -25,6 +30,7 @@ const headerSchema = z.object({
   round: z.int(),
   from: z.int(),
   to: z.int(),
+  subject: z.string(),
 });
 
 /** Ends the signature; what follows are the bytes it was made over. Neither part of a compact JWS holds one. */
@@ -73,7 +79,7 @@ export async function openMessage(
   }
   const found = headerSchema.safeParse(header);
   if (!found.success) throw new Refusal('bad_message', `${what} does not say where it belongs`);
-  for (const name of ['session', 'protocol', 'round', 'from', 'to'] as const) {
+  for (const name of ['session', 'protocol', 'round', 'from', 'to', 'subject'] as const) {
     if (found.data[name] !== context[name]) {
       throw new Refusal('bad_message', `${what} is for ${name} ${found.data[name]}, expected ${context[name]}`);
     }

@@ -5,7 +5,7 @@ import { peerOf, type SignerContext } from './context.ts';
 import { decodeBatch, encodeBatch, type Message } from './engine/engine.ts';
 import { type ShareWorker, startShareWorker } from './engine/worker.ts';
 import { openMessage, sealMessage } from './envelope.ts';
-import { rethrowEngineFault } from './fault.ts';
+import { blaming, rethrowEngineFault } from './fault.ts';
 import { KEYGEN_ROUNDS, othersThan, PARTIES, type Party, THRESHOLD } from './parties.ts';
 import { Refusal } from './refusal.ts';
 import type { Session } from './sessions.ts';
@@ -37,7 +37,6 @@ interface Stored {
 }
 
 interface KeygenSession extends Session {
-  protocol: 'keygen';
   keyId: string;
   /** The round whose messages are awaited. */
   round: number;
@@ -61,7 +60,6 @@ export async function startKeygen(
     sessionId: Buffer.from(session, 'hex'),
   });
   const state: KeygenSession = {
-    protocol: 'keygen',
     keyId: body.keyId,
     round: 1,
     worker,
@@ -71,7 +69,7 @@ export async function startKeygen(
     },
   };
   return run(context, { session, state }, async () => {
-    const answer = await outbound(context, { session, round: 1, batch: await worker.start() });
+    const answer = await outbound(context, { session, keyId: body.keyId, round: 1, batch: await worker.start() });
     context.sessions.park(session, state);
     return answer;
   });
@@ -83,16 +81,15 @@ export async function stepKeygen(
   p: { session: string; body: z.infer<typeof keygenStepSchema> },
 ): Promise<Outbound | Stored> {
   const { session, body } = p;
-  const state = context.sessions.take(session) as KeygenSession;
+  const state = context.sessions.take(session, 'keygen') as KeygenSession;
   return run(context, { session, state }, async () => {
-    if (state.protocol !== 'keygen') throw new Refusal('bad_message', `session ${session} is not a key generation`);
     if (state.round !== body.round) {
       throw new Refusal('bad_message', `round ${body.round} was sent, round ${state.round} is awaited`);
     }
-    const batch = await state.worker.step(await inbound(context, p));
+    const batch = await state.worker.step(await inbound(context, { ...p, keyId: state.keyId }));
     if (body.round === KEYGEN_ROUNDS) return finish(context, { session, state });
     state.round += 1;
-    const answer = await outbound(context, { session, round: state.round, batch });
+    const answer = await outbound(context, { session, keyId: state.keyId, round: state.round, batch });
     context.sessions.park(session, state);
     return answer;
   });
@@ -145,7 +142,7 @@ async function run<T>(
 /** Seals one envelope for each peer: what is meant for it, and the broadcasts. */
 async function outbound(
   context: SignerContext,
-  p: { session: string; round: number; batch: Uint8Array },
+  p: { session: string; keyId: string; round: number; batch: Uint8Array },
 ): Promise<Outbound> {
   const all = decodeBatch(p.batch);
   const messages = othersThan(context.party).map(async (to) => ({
@@ -153,7 +150,14 @@ async function outbound(
     message: await sealMessage(
       { own: context.identity, receiver: peerOf(context, to) },
       {
-        context: { session: p.session, protocol: 'keygen', round: p.round, from: context.party, to },
+        context: {
+          session: p.session,
+          protocol: 'keygen',
+          round: p.round,
+          from: context.party,
+          to,
+          subject: `key ${p.keyId}`,
+        },
         body: encodeBatch(all.filter((m) => m.to === to || m.to === 0)),
       },
     ),
@@ -164,16 +168,26 @@ async function outbound(
 /** Opens the envelopes of both peers into one batch, the senders being those whose signatures verified. */
 async function inbound(
   context: SignerContext,
-  { session, body }: { session: string; body: z.infer<typeof keygenStepSchema> },
+  { session, keyId, body }: { session: string; keyId: string; body: z.infer<typeof keygenStepSchema> },
 ): Promise<Uint8Array> {
   const messages = othersThan(context.party).map(async (from): Promise<Message[]> => {
     const sealed = body.messages.find((m) => m.from === from);
     if (!sealed) throw new Refusal('bad_message', `the message of signer ${from} for round ${body.round} is missing`);
     const opened = await openMessage(
       { own: context.identity, sender: peerOf(context, from) },
-      { context: { session, protocol: 'keygen', round: body.round, from, to: context.party }, message: sealed.message },
+      {
+        context: {
+          session,
+          protocol: 'keygen',
+          round: body.round,
+          from,
+          to: context.party,
+          subject: `key ${keyId}`,
+        },
+        message: sealed.message,
+      },
     );
-    return decodeBatch(opened).map((m) => ({ ...m, from }));
+    return blaming(from, () => decodeBatch(opened)).map((m) => ({ ...m, from }));
   });
   return encodeBatch((await Promise.all(messages)).flat());
 }

@@ -21,8 +21,11 @@ export interface SessionTable {
   open(p: { id: string; kind: Kind }): void;
   /** Keeps the state between two requests. */
   park(id: string, session: Session): void;
-  /** Takes the state out, so that nobody else has it. @throws Refusal `unknown_session`, `bad_message` */
-  take(id: string): Session;
+  /**
+   * Takes the state out, so that nobody else has it.
+   * @throws Refusal `unknown_session`, `bad_message` while another message is worked on or for a run of another kind
+   */
+  take(id: string, kind: Kind): Session;
   /** Ends a run; harmless when it has ended already. */
   end(id: string): void;
   count(kind: Kind): number;
@@ -78,10 +81,12 @@ export function createSessionTable(p: {
       if (entry) entry.session = session;
       else session.close(); // ended while it was being worked on
     },
-    take(id) {
+    take(id, kind) {
       const entry = open.get(id);
       if (!entry)
         throw new Refusal('unknown_session', `session ${id} is not open here: ended, expired, or before a restart`);
+      if (entry.kind !== kind)
+        throw new Refusal('bad_message', `session ${id} is one of ${entry.kind}, not of ${kind}`);
       const { session } = entry;
       if (!session) throw new Refusal('bad_message', `session ${id} is working on another message`);
       entry.session = undefined;

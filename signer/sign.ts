@@ -6,7 +6,7 @@ import { peerOf, type SignerContext } from './context.ts';
 import { digestOf, payloadSchema } from './digest/payload.ts';
 import { decodeBatch, type SignSession as EngineSession, encodeBatch } from './engine/engine.ts';
 import { openMessage, sealMessage } from './envelope.ts';
-import { rethrowEngineFault } from './fault.ts';
+import { blaming, refuseBanned, rethrowEngineFault } from './fault.ts';
 import { PARTIES, type Party } from './parties.ts';
 import { Refusal } from './refusal.ts';
 import type { Session } from './sessions.ts';
@@ -31,7 +31,6 @@ export const signJoinSchema = z.strictObject({ ...requestShape, message: z.strin
 export const signStepSchema = z.strictObject({ message: z.string() });
 
 interface SignSession extends Session {
-  protocol: 'sign';
   role: 'initiator' | 'joiner';
   engine: EngineSession;
   /** What will be logged when this party releases its part. */
@@ -61,7 +60,7 @@ export async function joinSign(
   const state = await openSession(context, { session, body, role: 'joiner' });
   return run(context, { session, state }, async () => {
     const [first] = await receive(context, { state, hop: 1, message: body.message });
-    const batches = [state.engine.start(), state.engine.step(first!)];
+    const batches = [state.engine.start(), stepEngine(state, first!)];
     const message = await send(context, { state, hop: 2, batches });
     context.sessions.park(session, state);
     return { message };
@@ -73,9 +72,8 @@ export async function stepSign(
   context: SignerContext,
   { session, body }: { session: string; body: z.infer<typeof signStepSchema> },
 ): Promise<{ message: string } | { signature: Hex; digest: Hex }> {
-  const state = context.sessions.take(session) as SignSession;
+  const state = context.sessions.take(session, 'sign') as SignSession;
   return run(context, { session, state }, async () => {
-    if (state.protocol !== 'sign') throw new Refusal('bad_message', `session ${session} is not a signature`);
     const answer =
       state.role === 'initiator' ? await release(context, { state, body }) : await conclude(context, { state, body });
     context.sessions.park(session, state);
@@ -90,7 +88,7 @@ async function release(
   { state, body }: { state: SignSession; body: z.infer<typeof signStepSchema> },
 ): Promise<{ message: string }> {
   const [first, second] = await receive(context, { state, hop: 2, message: body.message });
-  const batches = [state.engine.step(first!), state.engine.step(second!)];
+  const batches = [stepEngine(state, first!), stepEngine(state, second!)];
   context.store.appendSigningLog({ ...state.entry, signature: null });
   return { message: await send(context, { state, hop: 3, batches }) };
 }
@@ -101,8 +99,8 @@ async function conclude(
   { state, body }: { state: SignSession; body: z.infer<typeof signStepSchema> },
 ): Promise<{ signature: Hex; digest: Hex }> {
   const [second, third] = await receive(context, { state, hop: 3, message: body.message });
-  state.engine.step(second!);
-  state.engine.step(third!);
+  stepEngine(state, second!);
+  stepEngine(state, third!);
   const signature = state.engine.takeSignature();
   context.store.appendSigningLog({ ...state.entry, signature });
   return { signature: bytesToHex(signature), digest: bytesToHex(state.entry.digest) };
@@ -122,12 +120,7 @@ async function openSession(
   checkWallet(receipt.wallet, { keyId, path, address });
   checkIntent(receipt.intent, { payload, wallet: receipt.wallet.address });
   if (counterparty === context.party) throw new Refusal('malformed', 'counterparty must be another signer');
-  if (context.store.isBanned({ keyId, party: counterparty })) {
-    throw new Refusal(
-      'banned_pair',
-      `signer ${context.party} does not sign with signer ${counterparty} for key ${keyId}: banned`,
-    );
-  }
+  refuseBanned(context, { keyId, party: counterparty });
   const { share, epoch } = context.shares.child({ keyId, path });
   if (share.address.toLowerCase() !== address.toLowerCase()) {
     throw new Refusal('intent_mismatch', `wallet address is ${address}, key ${keyId} at ${path} has ${share.address}`);
@@ -152,7 +145,7 @@ async function openSession(
     payload: JSON.stringify(payload),
     digest,
   };
-  return { protocol: 'sign', role: p.role, engine, entry, close: () => engine.free() };
+  return { role: p.role, engine, entry, close: () => engine.free() };
 }
 
 /** Any error ends the run. */
@@ -169,6 +162,16 @@ async function run<T>(
   }
 }
 
+/** What came is the counterparty's, signed: there is nobody else to blame. */
+function stepEngine(state: SignSession, batch: Uint8Array): Uint8Array {
+  return blaming(state.entry.counterparty as Party, () => state.engine.step(batch));
+}
+
+/** What both of a pair must have been asked for. */
+function subjectOf({ keyId, epoch, path, transactionId, digest }: SignSession['entry']): string {
+  return `key ${keyId} epoch ${epoch} path ${path} transaction ${transactionId} digest ${bytesToHex(digest)}`;
+}
+
 /** Each batch of a signing round holds exactly one message. */
 async function send(
   context: SignerContext,
@@ -179,7 +182,7 @@ async function send(
   return sealMessage(
     { own: context.identity, receiver: peerOf(context, to) },
     {
-      context: { session, protocol: 'sign', round: p.hop, from: context.party, to },
+      context: { session, protocol: 'sign', round: p.hop, from: context.party, to, subject: subjectOf(p.state.entry) },
       body: encodeBatch(p.batches.flatMap(decodeBatch)),
     },
   );
@@ -194,9 +197,13 @@ async function receive(
   const from = counterparty as Party;
   const body = await openMessage(
     { own: context.identity, sender: peerOf(context, from) },
-    { context: { session, protocol: 'sign', round: p.hop, from, to: context.party }, message: p.message },
+    {
+      context: { session, protocol: 'sign', round: p.hop, from, to: context.party, subject: subjectOf(p.state.entry) },
+      message: p.message,
+    },
   );
-  const messages = decodeBatch(body);
+  refuseBanned(context, { keyId: p.state.entry.keyId, party: from });
+  const messages = blaming(from, () => decodeBatch(body));
   const expected = p.hop === 1 ? 1 : 2;
   if (messages.length !== expected) {
     throw new Refusal('bad_message', `hop ${p.hop} holds ${messages.length} messages, expected ${expected}`, {

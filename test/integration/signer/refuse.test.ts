@@ -11,6 +11,7 @@ import { openMessage, sealMessage } from '../../../signer/envelope.ts';
 import { loadCoordinatorIdentity, parsePublicIdentity } from '../../../signer/identity.ts';
 import { othersThan, PARTIES, type Party } from '../../../signer/parties.ts';
 import { BODY_BYTES_MAX, REQUEST_HEADER, sha256, signRequest } from '../../../signer/wire.ts';
+import { readEnvelope } from '../../support/hostile-envelope.ts';
 import {
   authorizationRequestFor,
   nativeTransfer,
@@ -308,7 +309,7 @@ describe('messages between signers', () => {
     const forged = (p: { session: string; from: Party; protocol: 'sign' | 'keygen' }) =>
       sealMessage(
         { own: p.protocol === 'keygen' ? own : third, receiver: peer(2).identity },
-        { context: { session: p.session, protocol: p.protocol, round: 1, from: p.from, to: 2 }, body },
+        { context: { session: p.session, protocol: p.protocol, round: 1, from: p.from, to: 2, subject: '' }, body },
       );
     await expect(begin(({ session }) => forged({ session, from: 1, protocol: 'sign' }))).rejects.toMatchObject(bad);
     await expect(begin(({ session }) => forged({ session, from: 3, protocol: 'sign' }))).rejects.toMatchObject(bad);
@@ -320,7 +321,7 @@ describe('messages between signers', () => {
 
   it('cannot be read by the coordinator or by a third signer', async () => {
     const { first } = await begin();
-    const context = { session, protocol: 'sign', round: 1, from: 1, to: 2 } as const;
+    const { context } = await readEnvelope(await signers.identityOf(2), first);
     const open = async (party: Party) =>
       openMessage({ own: await signers.identityOf(party), sender: peer(1).identity }, { context, message: first });
     await expect(open(3)).rejects.toMatchObject(bad);
@@ -462,12 +463,7 @@ describe('a signer that cheats inside a message that it signed', () => {
       body,
       ...options,
     });
-    const context = { session, protocol: 'sign', round: 1, from: 1, to: 2 } as const;
-    const opened = await openMessage(
-      { own: await signers.identityOf(2), sender: peer(1).identity },
-      { context, message },
-    );
-    const forged = Uint8Array.from(opened);
+    const { context, body: forged } = await readEnvelope(await signers.identityOf(2), message);
     forged[507]! ^= 1; // inside the oblivious transfer
     const cheat = await sealMessage(
       { own: await signers.identityOf(1), receiver: peer(2).identity },
