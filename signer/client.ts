@@ -3,6 +3,7 @@ import { coordinateKeygen, type GeneratedKey } from './coordinate-keygen.ts';
 import { coordinateSign, type Signature, type SignRequest } from './coordinate-sign.ts';
 import { SignerFault, SignerUnavailable, SignRefused } from './errors.ts';
 import { createSignerHealthRecord } from './health.ts';
+import { tryPairs } from './hedge.ts';
 import { type CoordinatorIdentity, parsePublicIdentity } from './identity.ts';
 import { newSession } from './new-session.ts';
 import { PARTIES, type Party } from './parties.ts';
@@ -51,9 +52,10 @@ export interface SignerClient {
    * Distributed key generation among all three. Resolves only after all three have stored and read back their sealed
    * share and agree on public key and chain code. The key id must be fresh: one that was ever used, also in an attempt
    * that failed, is refused, so take a new id for each attempt.
+   * @param p.ownerKey Ed25519 public key of who may set limits of the key's wallets (43 characters of base64url)
    * @throws SignerUnavailable, SignRefused (`key_exists`), SignerFault
    */
-  generateKey(p: { keyId: string; signal?: AbortSignal }): Promise<GeneratedKey>;
+  generateKey(p: { keyId: string; ownerKey?: string | undefined; signal?: AbortSignal }): Promise<GeneratedKey>;
   /**
    * Signs with any two of the three, and falls over to another pair when one is down or slow. Bounded in time.
    * @throws SignerUnavailable, SignRefused, SignerFault
@@ -134,23 +136,22 @@ export function createSignerClient(o: SignerClientOptions): SignerClient {
   async function signByAnyPair(request: SignRequest): Promise<Signature> {
     const peers = await peersReady;
     for (const party of record.dueForProbe()) void probe(party);
-    const signal = AbortSignal.timeout(SIGN_TIMEOUT_MS);
-    const failures = new Map<Party, string>();
-    for (const [a, b] of record.pairs()) {
-      if (signal.aborted) break;
-      const pair = [peers.get(a)!, peers.get(b)!] as const;
-      try {
-        return await coordinateSign(transport, { pair, request, timeoutMs: signCallTimeoutMs, signal });
-      } catch (error) {
-        const failure = usableElsewhere(error);
-        if (error instanceof NoAnswer) record.failed(error.party);
-        failures.set(failure.party, failure.message);
-      }
-    }
-    throw new SignerUnavailable(`no two signers could sign: ${[...failures.values()].join('; ')}`);
+    return tryPairs({
+      transport,
+      record,
+      attempt: ([a, b], { transport: watched, signal }) =>
+        coordinateSign(watched, {
+          pair: [peers.get(a)!, peers.get(b)!],
+          request,
+          timeoutMs: signCallTimeoutMs,
+          signal,
+        }),
+      sort: usableElsewhere,
+      signal: AbortSignal.timeout(SIGN_TIMEOUT_MS),
+    });
   }
 
-  async function generateKey({ keyId, signal }: { keyId: string; signal?: AbortSignal }): Promise<GeneratedKey> {
+  async function generateKey({ keyId, ownerKey, signal }: Parameters<SignerClient['generateKey']>[0]) {
     return keygens(async () => {
       signal?.throwIfAborted();
       const peers = await peersReady;
@@ -161,7 +162,7 @@ export function createSignerClient(o: SignerClientOptions): SignerClient {
       }
       const timeout = AbortSignal.timeout(KEYGEN_TIMEOUT_MS);
       const either = signal ? AbortSignal.any([signal, timeout]) : timeout;
-      const run = { peers: [...peers.values()], keyId, timeoutMs: KEYGEN_CALL_TIMEOUT_MS, signal: either };
+      const run = { peers: [...peers.values()], keyId, ownerKey, timeoutMs: KEYGEN_CALL_TIMEOUT_MS, signal: either };
       return coordinateKeygen(transport, run).catch((error: unknown) => {
         throw new SignerUnavailable(`key ${keyId} was not made: ${usableElsewhere(error).message}`, { cause: error });
       });
@@ -199,6 +200,7 @@ function usableElsewhere(error: unknown): NoAnswer | RefusedBySigner {
     case 'receipt_invalid':
     case 'intent_mismatch':
     case 'unsupported_call':
+    case 'slot_taken':
     case 'unknown_key':
     case 'key_exists':
     case 'malformed':
@@ -213,6 +215,8 @@ function usableElsewhere(error: unknown): NoAnswer | RefusedBySigner {
     case 'share_damaged':
     case 'banned_pair':
     case 'unknown_session':
+    case 'other_epoch':
+    case 'records_missing':
     case 'unauthenticated':
     case 'replayed':
     case 'internal':
