@@ -6,6 +6,7 @@ import { loadEngine } from './engine/load.ts';
 import { loadSignerIdentity, type PeerIdentity, parsePublicIdentity, parseVerificationKey } from './identity.ts';
 import { createKeyEncryption } from './kek.ts';
 import type { Party } from './parties.ts';
+import { createKekRotation } from './rotate-kek.ts';
 import { createSessionTable } from './sessions.ts';
 import { createShareCache } from './shares.ts';
 import { openSignerStore } from './store.ts';
@@ -20,11 +21,12 @@ export async function composeSigner(config: SignerConfig): Promise<SignerContext
   const peers = new Map<Party, PeerIdentity>();
   for (const [party, text] of config.peers) peers.set(party, await parsePublicIdentity(text));
   const engine = await loadEngine(config.engine);
+  const keyEncryption = createKeyEncryption(await config.keks.read());
   const store = openSignerStore({
     dataDir: config.dataDir,
     party: config.party,
     engineVersion,
-    keyEncryption: createKeyEncryption(await config.keks.read()),
+    keyEncryption,
     now,
   });
   const onExpired = (expired: { id: string; kind: string }) =>
@@ -39,6 +41,7 @@ export async function composeSigner(config: SignerConfig): Promise<SignerContext
     engine,
     engineChoice: config.engine,
     store,
+    kekRotation: createKekRotation({ source: config.keks, keyEncryption, store, log }),
     shares: createShareCache({ engine, store }),
     sessions: createSessionTable({ now, onExpired }),
     log,

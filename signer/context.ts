@@ -4,6 +4,7 @@ import type { ThresholdEngine } from './engine/engine.ts';
 import type { EngineChoice } from './engine/load.ts';
 import type { PeerIdentity, SignerIdentity } from './identity.ts';
 import type { Party } from './parties.ts';
+import type { KekRotation } from './rotate-kek.ts';
 import type { SessionTable } from './sessions.ts';
 import type { ShareCache } from './shares.ts';
 import type { SignerStore } from './store.ts';
@@ -20,6 +21,7 @@ export interface SignerContext {
   engine: ThresholdEngine;
   engineChoice: EngineChoice;
   store: SignerStore;
+  kekRotation: KekRotation;
   shares: ShareCache;
   sessions: SessionTable;
   log: Logger;

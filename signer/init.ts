@@ -1,10 +1,15 @@
 // node signer/init.ts --kind signer|coordinator|policy|operator --dir DIR
 // Makes the secrets of one process (files with mode 0600) and prints the public halves as one JSON line.
+// node signer/init.ts --rotate-kek --dir DIR
+// Puts a new key-encryption key on top of a signer's. The running signer takes it up within seconds, and its status
+// (npm run signers -- status) says when nothing is sealed under the earlier ones any more, so that they may be taken out.
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { chownSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { exportJWK, generateKeyPair } from 'jose';
+import { developmentMark, isDevelopmentSecret } from '../shared/domain/development-mark.ts';
+import { KEKS_MAX, parseKeks, readKekFile } from './kek-source.ts';
 
 const KINDS = ['signer', 'coordinator', 'policy', 'operator'] as const;
 type Kind = (typeof KINDS)[number];
@@ -49,15 +54,49 @@ export async function initSecrets({ kind, dir }: { kind: Kind; dir: string }): P
   }
   const encryption = await newPrivateJwk('X25519');
   const identityFile = writeSecret(join(dir, 'identity.json'), `${JSON.stringify({ signing, encryption })}\n`);
-  const kekFile = writeSecret(join(dir, 'kek'), `${randomBytes(32).toString('base64')}\n`);
+  const kekFile = writeSecret(join(dir, 'kek'), `${newKek()}\n`);
   return { kind, publicKey: `${signing.x}.${encryption.x}`, identityFile, kekFile };
 }
 
+const newKek = (): string => randomBytes(32).toString('base64');
+
+/**
+ * Puts a new key-encryption key before those of a signer. As a whole or not at all: a power cut in between must not lose
+ * the keys that were there.
+ * @returns ids of all of them, the new one first
+ * @throws Error when there is none yet, or too many
+ */
+export function rotateKek({ dir }: { dir: string }): { kekFile: string; current: string; earlier: string[] } {
+  const kekFile = join(dir, 'kek');
+  const text = readKekFile(kekFile);
+  const earlier = parseKeks({ name: kekFile, text });
+  if (earlier.length >= KEKS_MAX) {
+    throw new Error(`${kekFile} holds ${earlier.length} keys; take out those that nothing is sealed under any more`);
+  }
+  // A key for trying out stays one.
+  const added = isDevelopmentSecret(text) ? `${newKek()} ${developmentMark}` : newKek();
+  rmSync(`${kekFile}.new`, { force: true });
+  const { mode, uid, gid } = statSync(kekFile);
+  writeFileSync(`${kekFile}.new`, `${added}\n${text}`, { mode: mode & 0o777, flush: true });
+  if (process.getuid?.() === 0) chownSync(`${kekFile}.new`, uid, gid);
+  renameSync(`${kekFile}.new`, kekFile);
+  const [current] = parseKeks({ name: kekFile, text: added });
+  return { kekFile, current: current!.id, earlier: earlier.map(({ id }) => id) };
+}
+
+const USAGE = `usage: node signer/init.ts --kind ${KINDS.join('|')} --dir DIR, or node signer/init.ts --rotate-kek --dir DIR`;
+
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { kind: { type: 'string' }, dir: { type: 'string' } } });
-  const { dir } = values;
+  const { values } = parseArgs({
+    options: { kind: { type: 'string' }, dir: { type: 'string' }, 'rotate-kek': { type: 'boolean' } },
+  });
+  const { dir, 'rotate-kek': isRotation = false } = values;
+  if (isRotation && dir && values.kind === undefined) {
+    console.log(JSON.stringify(rotateKek({ dir })));
+    return;
+  }
   const kind = KINDS.find((each) => each === values.kind);
-  if (!kind || !dir) throw new Error(`usage: node signer/init.ts --kind ${KINDS.join('|')} --dir DIR`);
+  if (!kind || !dir || isRotation) throw new Error(USAGE);
   console.log(JSON.stringify(await initSecrets({ kind, dir })));
 }
 

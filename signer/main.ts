@@ -26,6 +26,7 @@ async function start(): Promise<void> {
     stopping = true;
     const finish = () => {
       context.sessions.stop();
+      context.kekRotation.stop();
       context.shares.clear();
       context.store.close();
       log.info('stopped');
@@ -41,6 +42,7 @@ async function start(): Promise<void> {
     log.fatal(`cannot listen on ${config.host}:${config.port}: ${error.message}`);
     stop(1);
   });
+  context.kekRotation.start();
   server.listen(config.port, config.host, () => {
     const { port } = server.address() as AddressInfo;
     const { build } = context.engine;

@@ -1,5 +1,6 @@
 import type { SignerContext } from './context.ts';
 import type { Party } from './parties.ts';
+import type { KekStatus } from './rotate-kek.ts';
 import type { Ban } from './store/bans.ts';
 import type { KeyFacts } from './store/shares.ts';
 
@@ -10,9 +11,16 @@ export interface SignerStatus {
   engine: string;
   keys: KeyFacts[];
   bans: Ban[];
+  kek: KekStatus;
 }
 
 export async function status(context: SignerContext): Promise<SignerStatus> {
-  const { party, engine, store } = context;
-  return { party, engine: engine.build, keys: store.listKeys(), bans: store.listBans() };
+  const { party, engine, store, kekRotation } = context;
+  return {
+    party,
+    engine: engine.build,
+    keys: store.listKeys(),
+    bans: store.listBans(),
+    kek: kekRotation.status(),
+  };
 }

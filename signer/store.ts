@@ -3,12 +3,13 @@ import type { KeyEncryption } from './kek.ts';
 import { type BanStore, createBanStore } from './store/bans.ts';
 import { openDatabase, transaction } from './store/database.ts';
 import { createEpochStore, type EpochStore } from './store/epochs.ts';
+import { createResealStore, type ResealStore } from './store/reseal.ts';
 import { createShareSealing } from './store/sealing.ts';
 import { createShareStore, type ShareStore } from './store/shares.ts';
 import { createSigningLog, type SigningLog } from './store/signing-log.ts';
 
 /** One signer's memory: a SQLite file that no other process opens. One file in store/ for each kind of thing in it. */
-export interface SignerStore extends ShareStore, EpochStore, BanStore, SigningLog {
+export interface SignerStore extends ShareStore, EpochStore, ResealStore, BanStore, SigningLog {
   /** Several changes as one: durable on return, undone when `run` throws. */
   transaction<T>(run: () => T): T;
   close(): void;
@@ -31,6 +32,7 @@ export function openSignerStore(p: {
   return {
     ...createShareStore({ ...p, db, sealing, epochsOf: epochs.epochsOf }),
     ...epochs,
+    ...createResealStore({ db, sealing }),
     ...createBanStore({ ...p, db }),
     ...createSigningLog({ ...p, db }),
     transaction: (run) => transaction(db, run),
