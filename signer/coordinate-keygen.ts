@@ -25,14 +25,24 @@ type Stored = { publicKey: Hex; chainCode: Hex; attestation: string };
  */
 export async function coordinateKeygen(
   transport: SignerTransport,
-  p: { peers: readonly SignerPeer[]; keyId: string; timeoutMs: number; signal: AbortSignal },
+  p: {
+    peers: readonly SignerPeer[];
+    keyId: string;
+    ownerKey?: string | undefined;
+    timeoutMs: number;
+    signal: AbortSignal;
+  },
 ): Promise<GeneratedKey> {
   const session = newSession();
-  const { keyId, timeoutMs, signal } = p;
+  const { keyId, ownerKey, timeoutMs, signal } = p;
   const options = { session, timeoutMs, signal };
   try {
     let outbound = await all(p.peers, (peer) =>
-      transport.call<Outbound>(peer, { path: '/v1/keygen/start', body: { keyId }, ...options }),
+      transport.call<Outbound>(peer, {
+        path: '/v1/keygen/start',
+        body: { keyId, ...(ownerKey && { ownerKey }) },
+        ...options,
+      }),
     );
     for (let round = 1; round < KEYGEN_ROUNDS; round++) {
       outbound = await step<Outbound>(transport, { ...p, session, round, outbound });
