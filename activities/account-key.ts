@@ -1,4 +1,5 @@
 import { claimSpareKey, countSpareKeys, findAccountKey, insertAccountKey } from '../shared/db/account-keys.ts';
+import { findAccount } from '../shared/db/accounts.ts';
 import type { Pool } from '../shared/db/pool.ts';
 import type { GeneratedKey } from './generate-key.ts';
 
@@ -7,6 +8,13 @@ export function createClaimKey({ pool }: { pool: Pool }) {
   return async function claimKey(accountId: string): Promise<string | undefined> {
     const key = (await findAccountKey(pool, { accountId })) ?? (await claimSpareKey(pool, { accountId }));
     return key?.id;
+  };
+}
+
+/** Whose word about limits counts for the key that is made for an account; undefined: nobody's. */
+export function createFindOwnerKey({ pool }: { pool: Pool }) {
+  return async function findOwnerKey(accountId: string): Promise<string | undefined> {
+    return (await findAccount(pool, { id: accountId }))?.owner_key ?? undefined;
   };
 }
 

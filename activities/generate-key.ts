@@ -10,9 +10,12 @@ export interface GeneratedKey {
   readonly chainCode: string;
 }
 
-/** Has the three signers make a key together. Each attempt makes another one; an unfinished one is never used. */
+/**
+ * Has the three signers make a key together, of the owner whose word about its limits counts. Each attempt makes another one; an
+ * unfinished one is never used.
+ */
 export function createGenerateKey({ signer }: { signer: SignerClient }) {
-  return async function generateKey(): Promise<GeneratedKey> {
-    return withHeartbeat(() => signer.generateKey({ keyId: newId('ckey'), signal: cancellationSignal() }));
+  return async function generateKey(ownerKey?: string): Promise<GeneratedKey> {
+    return withHeartbeat(() => signer.generateKey({ keyId: newId('ckey'), ownerKey, signal: cancellationSignal() }));
   };
 }

@@ -2,7 +2,7 @@ import type { Client } from '@temporalio/client';
 import type { Pool } from '../shared/db/pool.ts';
 import type { Patience } from '../shared/domain/transaction.ts';
 import type { Logger } from '../shared/log.ts';
-import { createClaimKey, createCountMissingKeys, createPublishKey } from './account-key.ts';
+import { createClaimKey, createCountMissingKeys, createFindOwnerKey, createPublishKey } from './account-key.ts';
 import { type AllotDependencies, createAllot } from './allot.ts';
 import { createAllotReplacement, createDropReplacement } from './allot-replacement.ts';
 import { createAwaitApproval } from './await-approval.ts';
@@ -45,6 +45,7 @@ export function createWalletActivities(deps: WalletDependencies) {
     failX402: createFailX402(deps),
     endSession: createEndSession(deps),
     claimKey: createClaimKey(deps),
+    findOwnerKey: createFindOwnerKey(deps),
     publishKey: createPublishKey(deps),
     countMissingKeys: createCountMissingKeys(deps),
     startMissing: createStartMissing(deps),

@@ -19,6 +19,7 @@ export async function openAccount(
     name,
     plan,
     ownerEmail,
+    ownerKey,
     keyName,
     environment,
     acting,
@@ -26,12 +27,14 @@ export async function openAccount(
     name: string;
     plan: Plan;
     ownerEmail?: string;
+    /** Ed25519 public key of who sets limits inside the signers; default nobody. */
+    ownerKey?: string;
     keyName: string;
     environment: Environment;
     acting: Acting;
   },
 ): Promise<{ accountId: string; keyId: string; key: string }> {
-  const accountId = await createAccount(db, { name, plan });
+  const accountId = await createAccount(db, { name, plan, ownerKey });
   const account = (await updateAccount(db, { id: accountId, change: { owner_email: ownerEmail ?? null } }))!;
   await insertAudit(db, {
     accountId,

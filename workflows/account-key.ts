@@ -1,7 +1,7 @@
 import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
-import { ParentClosePolicy, setCurrentDetails, startChild } from '@temporalio/workflow';
+import { ParentClosePolicy, patched, setCurrentDetails, startChild } from '@temporalio/workflow';
 import type { AccountKeyInput, AccountKeyResult } from '../shared/temporal.ts';
-import { claimKey, countMissingKeys, generateKey, publishKey } from './proxies.ts';
+import { claimKey, countMissingKeys, findOwnerKey, generateKey, publishKey } from './proxies.ts';
 
 const spareKeysWorkflowId = 'spare-keys';
 
@@ -10,7 +10,8 @@ export async function accountKey({ accountId }: AccountKeyInput): Promise<Accoun
   let accountKeyId = await claimKey(accountId);
   if (accountKeyId === undefined) {
     setCurrentDetails('The three signers are making the key together.');
-    const key = await generateKey();
+    const ownerKey = patched('owner-key') ? await findOwnerKey(accountId) : undefined;
+    const key = await generateKey(ownerKey);
     await publishKey(accountId, key);
     accountKeyId = (await claimKey(accountId)) ?? key.keyId;
   }

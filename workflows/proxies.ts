@@ -23,6 +23,7 @@ export const {
   failX402,
   endSession,
   claimKey,
+  findOwnerKey,
   publishKey,
   countMissingKeys,
 } = proxyLocalActivities<WalletActivities>({

@@ -18,6 +18,13 @@ const createOptions = z.object({
   name: textOption('--name', { use: 'the name of the account', maxLength: 128 }),
   plan: z.enum(plans, { error: `--plan must be one of ${plans.join(', ')}.` }).default('enterprise'),
   owner: owner.optional(),
+  'owner-key': z
+    .string()
+    .regex(/^[A-Za-z0-9_-]{43}$/, {
+      error:
+        '--owner-key must be the public half of an owner’s key: 43 characters, as signers owner-key new prints it.',
+    })
+    .optional(),
 });
 
 const networks = z.string().transform((list, context) => {
@@ -47,14 +54,17 @@ const setOptions = z
 
 export const accountCommands: Commands = {
   'account create': {
-    options: { name: 'NAME', plan: plans.join('|'), owner: 'EMAIL' },
+    options: { name: 'NAME', plan: plans.join('|'), owner: 'EMAIL', 'owner-key': 'PUBLIC' },
     required: ['name'],
     prepare(values) {
-      const { name, plan, owner: ownerEmail } = createOptions.parse(values);
+      const { name, plan, owner: ownerEmail, 'owner-key': ownerKey } = createOptions.parse(values);
       return ({ pool, config: { environment } }) =>
         inTransaction(pool, async (db) => {
           const acting = byOperator(operatorName());
-          const whose = ownerEmail === undefined ? {} : { ownerEmail };
+          const whose = {
+            ...(ownerEmail !== undefined && { ownerEmail }),
+            ...(ownerKey !== undefined && { ownerKey }),
+          };
           const opened = await openAccount(db, { name, plan, ...whose, keyName: 'first key', environment, acting });
           return { account_id: opened.accountId, api_key_id: opened.keyId, api_key: opened.key };
         });

@@ -100,6 +100,11 @@ export const account = z
       description: 'Whom the built-in policy templates ask for approval.',
       example: 'owner@example.com',
     }),
+    owner_key: z.string().nullable().meta({
+      description:
+        'Public key (Ed25519) of who sets limits inside the signers, as it was named when the account was made. Null: nobody was. Which one counts now, the signers say: `npm run signers -- limits show`.',
+      example: '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo',
+    }),
     created_at: instant,
   })
   .meta({ id: 'Account' });

@@ -19,7 +19,11 @@ export async function findAccountKey(
   return rows[0];
 }
 
-/** Gives a spare key to an account that has none. @returns the key, if there was a spare one */
+/**
+ * Gives a spare key to an account that has none. One whose limits somebody sets waits for a key of its own: a spare one
+ * was made without knowing whose word counts.
+ * @returns the key, if there was a spare one for it
+ */
 export async function claimSpareKey(
   db: Queryable,
   { accountId }: { accountId: string },
@@ -27,6 +31,7 @@ export async function claimSpareKey(
   const { rows } = await db.query<AccountKeyRow>(
     `update account_keys set account_id = $1
      where id = (select id from account_keys where account_id is null order by created_at limit 1 for update skip locked)
+       and not exists (select from accounts where id = $1 and owner_key is not null)
      returning *`,
     [accountId],
   );

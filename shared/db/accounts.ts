@@ -3,9 +3,17 @@ import { newId } from '../ids.ts';
 import type { Queryable } from './pool.ts';
 
 /** Stores a new account. @returns its id */
-export async function createAccount(db: Queryable, { name, plan }: { name: string; plan: Plan }): Promise<string> {
+export async function createAccount(
+  db: Queryable,
+  { name, plan, ownerKey }: { name: string; plan: Plan; ownerKey?: string | undefined },
+): Promise<string> {
   const id = newId('acct');
-  await db.query('insert into accounts (id, name, plan) values ($1, $2, $3)', [id, name, plan]);
+  await db.query('insert into accounts (id, name, plan, owner_key) values ($1, $2, $3, $4)', [
+    id,
+    name,
+    plan,
+    ownerKey ?? null,
+  ]);
   return id;
 }
 
@@ -18,6 +26,8 @@ export interface AccountRow {
   readonly default_deny: boolean;
   /** In lower case; whom built-in policy templates ask for approval. */
   readonly owner_email: string | null;
+  /** Ed25519 public key of who sets limits inside the signers, as it was named at first. */
+  readonly owner_key: string | null;
   /** Networks (CIDR) from which it may be used; none: from anywhere. */
   readonly ip_allowlist: readonly string[];
   /** Whether API keys may change policies and templates, or only people. */
@@ -42,7 +52,7 @@ export async function lockAccount(db: Queryable, { id }: { id: string }): Promis
 
 /** What may be set of an account; what is left out stays. */
 export type AccountChange = {
-  readonly [Name in Exclude<keyof AccountRow, 'id' | 'created_at'>]?: AccountRow[Name] | undefined;
+  readonly [Name in Exclude<keyof AccountRow, 'id' | 'owner_key' | 'created_at'>]?: AccountRow[Name] | undefined;
 };
 
 const settable = [

@@ -8,6 +8,8 @@ import { createAwaitApproval } from '../../activities/await-approval.ts';
 import { createFail, createSettle } from '../../activities/settle.ts';
 import { decideApprovals } from '../../api/operations/decide-approval.ts';
 import { hashApiKey, makeApiKey } from '../../shared/api-key.ts';
+import { claimSpareKey, findAccountKey, insertAccountKey } from '../../shared/db/account-keys.ts';
+import { createAccount, findAccount } from '../../shared/db/accounts.ts';
 import { findApiKey } from '../../shared/db/api-keys.ts';
 import { listApprovals } from '../../shared/db/approvals.ts';
 import { findAttempts } from '../../shared/db/attempts.ts';
@@ -26,6 +28,7 @@ import { readUsage } from '../../shared/db/usage.ts';
 import { upsertUser } from '../../shared/db/users.ts';
 import { noteWaiting, wishForDueSpeed } from '../../shared/db/waiting-attempts.ts';
 import { isId, newId } from '../../shared/ids.ts';
+import { renderAccount } from '../../shared/render-account.ts';
 import { renderApproval } from '../../shared/render-approval.ts';
 import { renderEvent } from '../../shared/render-event.ts';
 import { cancelPayment } from '../../shared/replace-payment.ts';
@@ -493,5 +496,46 @@ describe('F50 an installation of the sixth version', () => {
     expect(joined).toMatchObject([{ account_id: owned, role: 'owner', email: 'ann@example.com' }]);
     expect(isId('mbr', joined[0]!.id)).toBe(true);
     expect(await signIn('bob@example.com')).toEqual([]);
+  });
+});
+
+/** Accounts of the ninth version have nobody who sets limits inside the signers, and keep their keys. */
+describe('F50 an installation of the ninth version', () => {
+  const name = `upgrade_${randomBytes(8).toString('hex')}`;
+  let pool: Pool;
+  const accountId = newId('acct');
+
+  beforeAll(async () => {
+    const { ownerUrl, appUrl } = inject('stack');
+    await createOldDatabase({ name, migrations: 9 });
+    pool = createPool({ url: urlOf(appUrl, name), application: 'test' });
+    await pool.query(`insert into accounts (id, name, plan) values ($1, 'Old', 'growth')`, [accountId]);
+    await pool.query(`insert into account_keys (id, account_id, public_key, chain_code) values ($1, $2, '0x', '0x')`, [
+      newId('ckey'),
+      accountId,
+    ]);
+    expect(await migrate({ databaseUrl: urlOf(ownerUrl, name) })).toContain('0010_owner-keys');
+  });
+  afterAll(async () => {
+    await pool?.end();
+    await asSuperuser(`drop database if exists ${name} with (force)`);
+  });
+
+  it('shows its accounts without an owner’s key, and makes new ones with one', async () => {
+    expect(renderAccount((await findAccount(pool, { id: accountId }))!)).toMatchObject({ owner_key: null });
+    const ownerKey = 'k'.repeat(43);
+    const id = await createAccount(pool, { name: 'New', plan: 'growth', ownerKey });
+    expect(renderAccount((await findAccount(pool, { id }))!)).toMatchObject({ owner_key: ownerKey });
+    const wrong = createAccount(pool, { name: 'New', plan: 'growth', ownerKey: 'short' });
+    await expect(wrong).rejects.toThrow(/accounts_owner_key_is_a_key/);
+  });
+
+  it('gives its spare keys to accounts that ask for no owner’s key', async () => {
+    expect(await findAccountKey(pool, { accountId })).toMatchObject({ account_id: accountId });
+    await insertAccountKey(pool, { id: newId('ckey'), accountId: null, publicKey: '0x', chainCode: '0x' });
+    const limited = await createAccount(pool, { name: 'New', plan: 'growth', ownerKey: 'k'.repeat(43) });
+    expect(await claimSpareKey(pool, { accountId: limited })).toBeUndefined();
+    const plain = await createAccount(pool, { name: 'New', plan: 'growth' });
+    expect(await claimSpareKey(pool, { accountId: plain })).toMatchObject({ account_id: plain });
   });
 });

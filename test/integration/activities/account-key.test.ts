@@ -1,5 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createClaimKey, createCountMissingKeys, createPublishKey } from '../../../activities/account-key.ts';
+import {
+  createClaimKey,
+  createCountMissingKeys,
+  createFindOwnerKey,
+  createPublishKey,
+} from '../../../activities/account-key.ts';
 import { takeChildIndex } from '../../../shared/db/account-keys.ts';
 import { createAccount } from '../../../shared/db/accounts.ts';
 import { createPool, type Pool } from '../../../shared/db/pool.ts';
@@ -40,6 +45,25 @@ describe('account keys', () => {
     await publish(account, second);
     await publish(null, generated());
     expect(await Promise.all([claim(account), claim(account)])).toEqual([first.keyId, first.keyId]);
+  });
+
+  it('gives no spare key to an account whose limits somebody sets, but one of its own', async () => {
+    const ownerKey = 'o'.repeat(43);
+    const limited = await createAccount(pool, { name: 'Limited', plan: 'starter', ownerKey });
+    const [claim, publish, ownerOf] = [
+      createClaimKey({ pool }),
+      createPublishKey({ pool }),
+      createFindOwnerKey({ pool }),
+    ];
+    await publish(null, generated());
+    expect(await claim(limited)).toBeUndefined();
+    expect(await ownerOf(limited)).toBe(ownerKey);
+    const own = generated();
+    await publish(limited, own);
+    expect(await claim(limited)).toBe(own.keyId);
+    const other = await newAccount();
+    expect(await ownerOf(other)).toBeUndefined();
+    expect(await claim(other)).toBeDefined();
   });
 
   it('counts what is missing of the spare keys', async () => {

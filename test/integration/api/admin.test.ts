@@ -57,6 +57,19 @@ describe('npm run admin -- account create', () => {
     expect(entries[1]).toMatchObject({ ...byOperator, changes: { before: null, after: { email, status: 'invited' } } });
   });
 
+  it('notes who sets limits inside the signers, and takes nothing that is no public key', async () => {
+    const ownerKey = 'o'.repeat(43);
+    const { stdout } = await run(['account', 'create', '--name', 'Limited', '--owner-key', ownerKey]);
+    const { account_id: id } = JSON.parse(stdout) as { account_id: string };
+    const { rows } = await pool.query('select owner_key from accounts where id = $1', [id]);
+    expect(rows).toEqual([{ owner_key: ownerKey }]);
+    expect((await entriesOf(pool, id))[0]).toMatchObject({ changes: { after: { owner_key: ownerKey } } });
+    for (const wrong of ['o'.repeat(42), `${ownerKey}=`, '']) {
+      const { code, stderr } = await run(['account', 'create', '--name', 'None', '--owner-key', wrong]);
+      expect([code, stderr]).toEqual([1, expect.stringContaining('--owner-key must be the public half')]);
+    }
+  });
+
   it.each([
     [[], /Usage: npm run admin/],
     [['constructor'], /Usage: npm run admin/],
