@@ -38,12 +38,16 @@ export interface ShareWorker {
 export function startShareWorker(job: ShareJob): ShareWorker {
   const worker = startThread(job);
   let fatal: Error | undefined;
+  let isOver = false;
   worker.on('error', (error) => {
     fatal = error;
   });
+  worker.on('exit', () => {
+    isOver = true;
+  });
 
   async function call(command: Command): Promise<Uint8Array> {
-    if (fatal) throw broken(fatal);
+    if (fatal || isOver) throw broken(fatal);
     const { promise, resolve, reject } = Promise.withResolvers<Reply>();
     const ended = () => reject(broken(fatal));
     worker.once('message', resolve).once('exit', ended);
