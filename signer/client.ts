@@ -1,5 +1,6 @@
 import { createSignerTransport, NoAnswer, RefusedBySigner, type SignerPeer } from './call.ts';
 import { coordinateKeygen, type GeneratedKey } from './coordinate-keygen.ts';
+import { coordinateRefresh, type RefreshedKey, type RefreshRequest } from './coordinate-refresh.ts';
 import { coordinateSign, type Signature, type SignRequest } from './coordinate-sign.ts';
 import { SignerFault, SignerUnavailable, SignRefused } from './errors.ts';
 import { createSignerHealthRecord } from './health.ts';
@@ -19,10 +20,10 @@ const SIGN_TIMEOUT_MS = 20_000;
 /** Signatures at once from this process. They compute; more at once only makes each of them look late. */
 const SIGNS_MAX = 8;
 const SIGNS_WAITING_MAX = 1_000;
-/** One request of key generation: a round computes for seconds, on a busy machine for longer. */
+/** One request of key generation or refresh: a round computes for seconds, on a busy machine for longer. */
 const KEYGEN_CALL_TIMEOUT_MS = 45_000;
 const KEYGEN_TIMEOUT_MS = 110_000;
-/** Key generations at once from this process; the rest wait. Each fills a core at every signer. */
+/** Key generations and refreshes at once from this process; the rest wait. Each fills a core at every signer. */
 const KEYGENS_MAX = 1;
 const KEYGENS_WAITING_MAX = 100;
 const HEALTH_TIMEOUT_MS = 1_000;
@@ -56,6 +57,13 @@ export interface SignerClient {
    * @throws SignerUnavailable, SignRefused (`key_exists`), SignerFault
    */
   generateKey(p: { keyId: string; ownerKey?: string | undefined; signal?: AbortSignal }): Promise<GeneratedKey>;
+  /**
+   * New shares of a key for all three, of the same key: addresses stay, and what anybody may have copied of the old shares
+   * is worth nothing. May be interrupted anywhere and asked again; signatures go on meanwhile.
+   * @throws SignerUnavailable (try again), RefreshBlocked (an operator must look), SignRefused (`unknown_key`),
+   * SignerFault
+   */
+  refreshKey(p: RefreshRequest & { signal?: AbortSignal }): Promise<RefreshedKey>;
   /**
    * Signs with any two of the three, and falls over to another pair when one is down or slow. Bounded in time.
    * @throws SignerUnavailable, SignRefused, SignerFault
@@ -169,10 +177,24 @@ export function createSignerClient(o: SignerClientOptions): SignerClient {
     });
   }
 
+  async function refreshKey({ signal, ...request }: Parameters<SignerClient['refreshKey']>[0]): Promise<RefreshedKey> {
+    return keygens(async () => {
+      signal?.throwIfAborted();
+      const timeout = AbortSignal.timeout(KEYGEN_TIMEOUT_MS);
+      const either = signal ? AbortSignal.any([signal, timeout]) : timeout;
+      const reach = { peers: [...(await peersReady).values()], timeoutMs: KEYGEN_CALL_TIMEOUT_MS, signal: either };
+      return coordinateRefresh(transport, { ...reach, ...request }).catch((error: unknown) => {
+        const { message } = usableElsewhere(error);
+        throw new SignerUnavailable(`key ${request.keyId} was not refreshed: ${message}`, { cause: error });
+      });
+    });
+  }
+
   return {
     health,
     status,
     generateKey,
+    refreshKey,
     sign: (request) => signs(() => signByAnyPair(request)),
     close: () => transport.close(),
   };

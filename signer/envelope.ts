@@ -6,11 +6,14 @@ import { Refusal } from './refusal.ts';
 
 const TYPE = 'purser-mpc+jws';
 
+const PROTOCOLS = ['keygen', 'sign', 'refresh', 'repair'] as const;
+export type Protocol = (typeof PROTOCOLS)[number];
+
 /** Everything that a protocol message is bound to, besides its bytes. */
 export interface MessageContext {
   /** 32 random bytes in hex, the same for all parties of a run. */
   session: string;
-  protocol: 'keygen' | 'sign';
+  protocol: Protocol;
   /** Counts the hops of a run from 1. */
   round: number;
   from: Party;
@@ -26,7 +29,7 @@ const headerSchema = z.object({
   typ: z.literal(TYPE),
   b64: z.literal(false),
   session: z.string(),
-  protocol: z.enum(['keygen', 'sign']),
+  protocol: z.enum(PROTOCOLS),
   round: z.int(),
   from: z.int(),
   to: z.int(),

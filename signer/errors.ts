@@ -6,6 +6,8 @@ export type RefusalReason =
   | 'receipt_invalid'
   /** The transaction is not what the receipt allows. */
   | 'intent_mismatch'
+  /** The nonce was used for another payment, or the payment has another nonce. */
+  | 'slot_taken'
   /** No ready key of that id at this signer. */
   | 'unknown_key'
   /** The key id was used before; key ids are never used twice. */
@@ -38,5 +40,21 @@ export class SignerFault extends Error {
   constructor(p: { message: string; party?: number | null; cause?: unknown }) {
     super(p.message, { cause: p.cause });
     this.party = p.party ?? null;
+  }
+}
+
+/** A key gets no new shares before an operator has looked. Trying again changes nothing. */
+export class RefreshBlocked extends Error {
+  override readonly name = 'RefreshBlocked';
+  readonly keyId: string;
+  /** `banned`: a signer cheated. `repair_needed`: one has lost its shares, or missed a refresh. */
+  readonly reason: 'banned' | 'repair_needed';
+  /** Those whom it is about. */
+  readonly parties: readonly number[];
+  constructor(p: { keyId: string; reason: 'banned' | 'repair_needed'; parties: readonly number[]; message: string }) {
+    super(p.message);
+    this.keyId = p.keyId;
+    this.reason = p.reason;
+    this.parties = p.parties;
   }
 }

@@ -1,25 +1,25 @@
 import { bytesToHex } from 'viem';
 import { z } from 'zod';
-import { attestStored, checkStored } from './attestation.ts';
+import { attestShare, checkAttestation, type ShareClaim } from './attestation.ts';
 import { peerOf, type SignerContext } from './context.ts';
-import { decodeBatch, encodeBatch, type Message } from './engine/engine.ts';
 import { type ShareWorker, startShareWorker } from './engine/worker.ts';
-import { openMessage, sealMessage } from './envelope.ts';
-import { blaming, rethrowEngineFault } from './fault.ts';
+import { rethrowEngineFault } from './fault.ts';
 import { KEYGEN_ROUNDS, othersThan, PARTIES, type Party, THRESHOLD } from './parties.ts';
 import { Refusal } from './refusal.ts';
+import { type Outbound, openRound, type roundSchema, sealRound } from './rounds.ts';
 import type { Session } from './sessions.ts';
 import { parseShare } from './shares.ts';
+import { FIRST_EPOCH } from './store/shares.ts';
 
 const keyId = z.string().regex(/^[A-Za-z0-9_-]{1,128}$/, 'must be 1 to 128 characters of A-Z a-z 0-9 _ -');
 const party = z.literal(PARTIES);
 const hexBytes = (n: number) => z.string().regex(new RegExp(`^0x[0-9a-f]{${2 * n}}$`));
 
-export const keygenStartSchema = z.strictObject({ keyId });
-export const keygenStepSchema = z.strictObject({
-  round: z.int().min(1).max(KEYGEN_ROUNDS),
-  messages: z.array(z.strictObject({ from: party, message: z.string() })).length(THRESHOLD),
-});
+/** Ed25519, 32 bytes in base64url. */
+export const ownerKeySchema = z.string().regex(/^[A-Za-z0-9_-]{43}$/, 'must be 43 characters of base64url');
+
+/** The owner's key is who sets limits of the new key; all three must be told the same. */
+export const keygenStartSchema = z.strictObject({ keyId, ownerKey: ownerKeySchema.nullable().default(null) });
 export const keygenCommitSchema = z.strictObject({
   keyId,
   publicKey: hexBytes(65),
@@ -27,9 +27,6 @@ export const keygenCommitSchema = z.strictObject({
   attestations: z.array(z.strictObject({ party, attestation: z.string().max(2000) })).length(PARTIES.length),
 });
 
-interface Outbound {
-  messages: { to: Party; message: string }[];
-}
 interface Stored {
   publicKey: string;
   chainCode: string;
@@ -43,6 +40,10 @@ interface KeygenSession extends Session {
   worker: ShareWorker;
 }
 
+/** Where a message belongs, besides its round. */
+const place = (session: string, { keyId }: { keyId: string }) =>
+  ({ session, protocol: 'keygen', subject: `key ${keyId}` }) as const;
+
 /** Takes the key id and answers the messages of round 1. */
 export async function startKeygen(
   context: SignerContext,
@@ -50,7 +51,7 @@ export async function startKeygen(
 ): Promise<Outbound> {
   const { session, body } = p;
   context.sessions.open({ id: session, kind: 'keygen' });
-  context.store.reserveKey({ keyId: body.keyId, sessionId: session });
+  context.store.reserveKey({ keyId: body.keyId, sessionId: session, ownerKey: body.ownerKey });
   const worker = startShareWorker({
     kind: 'keygen',
     build: context.engineChoice,
@@ -69,7 +70,7 @@ export async function startKeygen(
     },
   };
   return run(context, { session, state }, async () => {
-    const answer = await outbound(context, { session, keyId: body.keyId, round: 1, batch: await worker.start() });
+    const answer = await sealRound(context, { ...place(session, body), round: 1, batch: await worker.start() });
     context.sessions.park(session, state);
     return answer;
   });
@@ -78,7 +79,7 @@ export async function startKeygen(
 /** Takes the messages of one round; answers those of the next, or that the share is stored. */
 export async function stepKeygen(
   context: SignerContext,
-  p: { session: string; body: z.infer<typeof keygenStepSchema> },
+  p: { session: string; body: z.infer<typeof roundSchema> },
 ): Promise<Outbound | Stored> {
   const { session, body } = p;
   const state = context.sessions.take(session, 'keygen') as KeygenSession;
@@ -86,10 +87,10 @@ export async function stepKeygen(
     if (state.round !== body.round) {
       throw new Refusal('bad_message', `round ${body.round} was sent, round ${state.round} is awaited`);
     }
-    const batch = await state.worker.step(await inbound(context, { ...p, keyId: state.keyId }));
+    const batch = await state.worker.step(await openRound(context, { ...place(session, state), ...body }));
     if (body.round === KEYGEN_ROUNDS) return finish(context, { session, state });
     state.round += 1;
-    const answer = await outbound(context, { session, keyId: state.keyId, round: state.round, batch });
+    const answer = await sealRound(context, { ...place(session, state), round: state.round, batch });
     context.sessions.park(session, state);
     return answer;
   });
@@ -115,8 +116,8 @@ export async function commitKeygen(
   }
   for (const other of othersThan(context.party)) {
     const attestation = attestations.find((a) => a.party === other)?.attestation ?? '';
-    const claim = { key_id: keyId, session: p.session, party: other, public_key: publicKey, chain_code: chainCode };
-    await checkStored(peerOf(context, other), { attestation, claim });
+    const claim = storedClaim(context, { keyId, session: p.session, party: other, publicKey, chainCode });
+    await checkAttestation(peerOf(context, other), { attestation, claim });
   }
   if (context.store.stateOf(keyId) === 'stored') {
     context.store.activateKey(keyId);
@@ -139,59 +140,6 @@ async function run<T>(
   }
 }
 
-/** Seals one envelope for each peer: what is meant for it, and the broadcasts. */
-async function outbound(
-  context: SignerContext,
-  p: { session: string; keyId: string; round: number; batch: Uint8Array },
-): Promise<Outbound> {
-  const all = decodeBatch(p.batch);
-  const messages = othersThan(context.party).map(async (to) => ({
-    to,
-    message: await sealMessage(
-      { own: context.identity, receiver: peerOf(context, to) },
-      {
-        context: {
-          session: p.session,
-          protocol: 'keygen',
-          round: p.round,
-          from: context.party,
-          to,
-          subject: `key ${p.keyId}`,
-        },
-        body: encodeBatch(all.filter((m) => m.to === to || m.to === 0)),
-      },
-    ),
-  }));
-  return { messages: await Promise.all(messages) };
-}
-
-/** Opens the envelopes of both peers into one batch, the senders being those whose signatures verified. */
-async function inbound(
-  context: SignerContext,
-  { session, keyId, body }: { session: string; keyId: string; body: z.infer<typeof keygenStepSchema> },
-): Promise<Uint8Array> {
-  const messages = othersThan(context.party).map(async (from): Promise<Message[]> => {
-    const sealed = body.messages.find((m) => m.from === from);
-    if (!sealed) throw new Refusal('bad_message', `the message of signer ${from} for round ${body.round} is missing`);
-    const opened = await openMessage(
-      { own: context.identity, sender: peerOf(context, from) },
-      {
-        context: {
-          session,
-          protocol: 'keygen',
-          round: body.round,
-          from,
-          to: context.party,
-          subject: `key ${keyId}`,
-        },
-        message: sealed.message,
-      },
-    );
-    return blaming(from, () => decodeBatch(opened)).map((m) => ({ ...m, from }));
-  });
-  return encodeBatch((await Promise.all(messages)).flat());
-}
-
 /** Stores the share, reads it back, and says so under this signer's name. */
 async function finish(context: SignerContext, p: { session: string; state: KeygenSession }): Promise<Stored> {
   const { keyId, worker } = p.state;
@@ -204,16 +152,20 @@ async function finish(context: SignerContext, p: { session: string; state: Keyge
   const publicKey = bytesToHex(readBack.publicKey);
   const chainCode = bytesToHex(readBack.chainCode);
   readBack.free();
-  const claim = {
-    key_id: keyId,
-    session: p.session,
-    party: context.party,
-    public_key: publicKey,
-    chain_code: chainCode,
-  };
-  const attestation = await attestStored(context.identity, claim);
+  const claim = storedClaim(context, { keyId, session: p.session, party: context.party, publicKey, chainCode });
+  const attestation = await attestShare(context.identity, claim);
   // The run is over; the key stays "stored" until all three say so. An abort by session id still gives it up.
   context.sessions.park(p.session, { close: () => undefined });
   context.sessions.end(p.session);
   return { publicKey, chainCode, attestation };
+}
+
+function storedClaim(
+  context: SignerContext,
+  p: { keyId: string; session: string; party: Party; publicKey: string; chainCode: string },
+): ShareClaim {
+  const { keyId, session, party, publicKey, chainCode } = p;
+  const run = { key_id: keyId, epoch: FIRST_EPOCH, session, party };
+  const owner_key = context.store.ownerKeyOf(keyId) ?? null;
+  return { state: 'stored', ...run, public_key: publicKey, chain_code: chainCode, owner_key };
 }

@@ -1,15 +1,28 @@
 import { z } from 'zod';
 import type { SignerContext } from './context.ts';
 import {
-  commitKeygen,
-  keygenCommitSchema,
-  keygenStartSchema,
-  keygenStepSchema,
-  startKeygen,
-  stepKeygen,
-} from './keygen.ts';
+  attestedEpochSchema,
+  attestStoredEpoch,
+  commitEpoch,
+  epochSchema,
+  epochsSchema,
+  finishEpoch,
+  showEpochs,
+} from './epoch.ts';
+import { commitKeygen, keygenCommitSchema, keygenStartSchema, startKeygen, stepKeygen } from './keygen.ts';
+import { refreshStartSchema, startRefresh, stepRefresh } from './refresh.ts';
 import { Refusal } from './refusal.ts';
-import { joinSign, signJoinSchema, signStartSchema, signStepSchema, startSign, stepSign } from './sign.ts';
+import { roundSchema } from './rounds.ts';
+import {
+  joinSign,
+  learnSignature,
+  signJoinSchema,
+  signLearnSchema,
+  signStartSchema,
+  signStepSchema,
+  startSign,
+  stepSign,
+} from './sign.ts';
 import { status } from './status.ts';
 import { ROLES, type Role } from './wire.ts';
 
@@ -50,11 +63,18 @@ async function abort(context: SignerContext, p: { session: string }): Promise<ob
 /** Everything that can be asked of a signer, and by whom. */
 export const operations = {
   '/v1/keygen/start': operation(COORDINATOR, keygenStartSchema, startKeygen),
-  '/v1/keygen/step': operation(COORDINATOR, keygenStepSchema, stepKeygen),
+  '/v1/keygen/step': operation(COORDINATOR, roundSchema, stepKeygen),
   '/v1/keygen/commit': operation(COORDINATOR, keygenCommitSchema, commitKeygen),
   '/v1/sign/start': operation(COORDINATOR, signStartSchema, startSign),
   '/v1/sign/join': operation(COORDINATOR, signJoinSchema, joinSign),
   '/v1/sign/step': operation(COORDINATOR, signStepSchema, stepSign),
+  '/v1/sign/learn': operation(COORDINATOR, signLearnSchema, learnSignature),
+  '/v1/refresh/epochs': operation(BOTH, epochsSchema, showEpochs),
+  '/v1/refresh/start': operation(BOTH, refreshStartSchema, startRefresh),
+  '/v1/refresh/step': operation(BOTH, roundSchema, stepRefresh),
+  '/v1/refresh/attest': operation(BOTH, epochSchema, attestStoredEpoch),
+  '/v1/refresh/commit': operation(BOTH, attestedEpochSchema, commitEpoch),
+  '/v1/refresh/finish': operation(BOTH, attestedEpochSchema, finishEpoch),
   '/v1/abort': operation(BOTH, z.strictObject({}), abort),
   '/v1/status': operation(BOTH, z.strictObject({}), status),
 } as const satisfies Record<string, Operation>;

@@ -1,11 +1,11 @@
 import { Refusal } from './refusal.ts';
 
-type Kind = 'keygen' | 'sign';
+type Kind = 'keygen' | 'refresh' | 'sign';
 
-/** How many runs of each kind one signer has open. Key generation fills a core for seconds. */
-const OPEN_MAX = { keygen: 2, sign: 256 } as const satisfies Record<Kind, number>;
+/** How many runs of each kind one signer has open. Key generation fills a core for seconds, a complete refresh too. */
+const OPEN_MAX = { keygen: 2, refresh: 2, sign: 256 } as const satisfies Record<Kind, number>;
 /** How long a run may take from its first message; then it is dropped. */
-const AGE_MAX_MS = { keygen: 120_000, sign: 30_000 } as const satisfies Record<Kind, number>;
+const AGE_MAX_MS = { keygen: 120_000, refresh: 120_000, sign: 30_000 } as const satisfies Record<Kind, number>;
 /** Ids of ended runs that are remembered, so that none is used twice. */
 const ENDED_MAX = 20_000;
 const SWEEP_INTERVAL_MS = 5_000;
@@ -17,8 +17,11 @@ export interface Session {
 
 /** The open runs of one signer. A run is used by one request at a time, and is gone after the first error. */
 export interface SessionTable {
-  /** @throws Refusal `busy` above the limit, `bad_message` for an id that was used before */
-  open(p: { id: string; kind: Kind }): void;
+  /**
+   * @param p.about what only one run at a time is for: the one that is open ends, because whoever led it is gone
+   * @throws Refusal `busy` above the limit, `bad_message` for an id that was used before
+   */
+  open(p: { id: string; kind: Kind; about?: string }): void;
   /** Keeps the state between two requests. */
   park(id: string, session: Session): void;
   /**
@@ -38,7 +41,10 @@ export function createSessionTable(p: {
   now: () => Date;
   onExpired: (p: { id: string; kind: Kind }) => void;
 }): SessionTable {
-  const open = new Map<string, { kind: Kind; sinceMs: number; session: Session | undefined }>();
+  const open = new Map<
+    string,
+    { kind: Kind; about: string | undefined; sinceMs: number; session: Session | undefined }
+  >();
   const ended = new Set<string>();
   const drained = Promise.withResolvers<void>();
   let isDraining = false;
@@ -68,13 +74,16 @@ export function createSessionTable(p: {
   const sweeper = setInterval(sweep, SWEEP_INTERVAL_MS).unref();
 
   return {
-    open({ id, kind }) {
+    open({ id, kind, about }) {
       if (open.has(id) || ended.has(id)) throw new Refusal('bad_message', `session ${id} was used before`);
       if (isDraining) throw new Refusal('busy', 'this signer is stopping; ask another one');
+      if (about !== undefined) {
+        for (const [other, entry] of open) if (entry.kind === kind && entry.about === about) end(other);
+      }
       if (count(kind) >= OPEN_MAX[kind]) {
         throw new Refusal('busy', `${OPEN_MAX[kind]} ${kind} sessions are open already; ask again later`);
       }
-      open.set(id, { kind, sinceMs: p.now().getTime(), session: undefined });
+      open.set(id, { kind, about, sinceMs: p.now().getTime(), session: undefined });
     },
     park(id, session) {
       const entry = open.get(id);

@@ -15,6 +15,12 @@ export interface Epoch {
   createdAtMs: number;
 }
 
+/** What is public about one stored share. */
+export interface EpochFacts extends Epoch {
+  publicKey: Uint8Array;
+  chainCode: Uint8Array;
+}
+
 /** A share that a refresh or a repair made. */
 export interface NewEpoch {
   keyId: string;
@@ -27,6 +33,8 @@ export interface NewEpoch {
   share: Uint8Array;
   publicKey: Uint8Array;
   chainCode: Uint8Array;
+  /** Given where the share of this signer was lost: the key is taken up again, without records. */
+  repaired?: { ownerKey: string | null } | undefined;
 }
 
 export interface EpochStore {
@@ -34,16 +42,18 @@ export interface EpochStore {
   epochsOf(keyId: string): Epoch[];
   /** Epochs that signatures may use, newest first. */
   activeEpochs(keyId: string): number[];
-  /**
-   * Seals and stores a share as `stored`, and drops what earlier runs left in that state; durable on return. A key that
-   * this signer does not have (a repair) is taken up, without records.
-   */
-  putEpoch(p: NewEpoch & { ownerKey?: string | null }): void;
+  /** One epoch of a key, without opening its share; by default the newest. */
+  epochFacts(keyId: string, epoch?: number): EpochFacts | undefined;
+  /** Seals and stores a share as `stored`, and drops what earlier runs left in that state; durable on return. */
+  putEpoch(p: NewEpoch): void;
   /** `stored` → `active`; harmless when it is active already. */
   activateEpoch(p: { keyId: string; epoch: number }): void;
   /** Erases all shares of lower epochs, also from the write-ahead log. */
   eraseEpochsBelow(p: { keyId: string; epoch: number }): void;
 }
+
+type Row<E extends Epoch> = Omit<E, 'complete'> & { complete: number };
+const fromRow = <E extends Epoch>(row: Row<E>): E => ({ ...row, complete: row.complete === 1 }) as E;
 
 export function createEpochStore(p: {
   db: DatabaseSync;
@@ -56,10 +66,16 @@ export function createEpochStore(p: {
     `select epoch, state, complete, session_id as "sessionId", created_at_ms as "createdAtMs" from shares
      where key_id = ? order by epoch`,
   );
+  const selectFacts = db.prepare(
+    `select epoch, state, complete, session_id as "sessionId", created_at_ms as "createdAtMs",
+       public_key as "publicKey", chain_code as "chainCode"
+     from shares where key_id = :keyId and (epoch = :epoch or :epoch is null) order by epoch desc limit 1`,
+  );
   const selectActive = db.prepare(`select epoch from shares where key_id = ? and state = 'active' order by epoch desc`);
   const takeUp = db.prepare(
     `insert into keys (key_id, session_id, state, created_at_ms, owner_key, has_records)
-     values (:keyId, :sessionId, 'active', :atMs, :ownerKey, 0) on conflict (key_id) do nothing`,
+     values (:keyId, :sessionId, 'active', :atMs, :ownerKey, 0)
+     on conflict (key_id) do update set has_records = 0, owner_key = coalesce(excluded.owner_key, owner_key)`,
   );
   const drop = db.prepare(`delete from shares where key_id = ? and state = 'stored'`);
   const insert = db.prepare(
@@ -71,16 +87,16 @@ export function createEpochStore(p: {
   const erase = db.prepare('delete from shares where key_id = :keyId and epoch < :epoch');
 
   return {
-    epochsOf: (keyId) =>
-      (select.all(keyId) as unknown as (Omit<Epoch, 'complete'> & { complete: number })[]).map((row) => ({
-        ...row,
-        complete: row.complete === 1,
-      })),
+    epochsOf: (keyId) => (select.all(keyId) as unknown as Row<Epoch>[]).map(fromRow),
     activeEpochs: (keyId) => (selectActive.all(keyId) as { epoch: number }[]).map(({ epoch }) => epoch),
-    putEpoch({ keyId, epoch, complete, sessionId, atMs, share, publicKey, chainCode, ownerKey = null }) {
+    epochFacts(keyId, epoch) {
+      const row = selectFacts.get({ keyId, epoch: epoch ?? null }) as Row<EpochFacts> | undefined;
+      return row && fromRow(row);
+    },
+    putEpoch({ keyId, epoch, complete, sessionId, atMs, share, publicKey, chainCode, repaired }) {
       const { sealed, kekId } = p.sealing.seal(share, { keyId, epoch, engineVersion });
       transaction(db, () => {
-        takeUp.run({ keyId, sessionId, atMs, ownerKey });
+        if (repaired) takeUp.run({ keyId, sessionId, atMs, ownerKey: repaired.ownerKey });
         drop.run(keyId);
         const row = { keyId, epoch, engineVersion, publicKey, chainCode, sealed, kekId, atMs, sessionId };
         insert.run({ ...row, complete: complete ? 1 : 0 });
