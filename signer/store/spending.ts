@@ -14,8 +14,8 @@ export interface Spending extends Level {
 export interface SpendingStore {
   /** Adds a level; of one that is there only who knows of it changes. */
   putSpending(spending: Spending): void;
-  /** Every level of the slots that rose after `sinceMs`. */
-  spendingSince(p: { wallet: string; asset: string; sinceMs: number }): Spending[];
+  /** Every level of the slots that rose after `sinceMs`, and of `slot`. */
+  spendingSince(p: { wallet: string; asset: string; slot: string; sinceMs: number }): Spending[];
   /** Some of a key's, after that slot, in order of slots. */
   spendingOfKey(p: { keyId: string; afterSlot: string; limit: number }): Spending[];
 }
@@ -41,7 +41,7 @@ export function createSpendingStore({ db }: { db: DatabaseSync }): SpendingStore
   );
   const since = db.prepare(
     `select ${columns} from spending where asset = :asset and slot in
-       (select slot from spending where wallet = :wallet and asset = :asset and at_ms > :sinceMs)`,
+       (select slot from spending where wallet = :wallet and asset = :asset and at_ms > :sinceMs union all select :slot)`,
   );
   const ofKey = db.prepare(
     `select ${columns} from spending where key_id = :keyId and slot in
