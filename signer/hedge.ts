@@ -56,6 +56,7 @@ export async function tryPairs<T>(p: {
     );
     try {
       resolve(await p.attempt(pair, { transport: calls.transport, signal }));
+      p.record.signed(pair);
     } catch (error) {
       underWay -= 1;
       const final = takeFailure(error);

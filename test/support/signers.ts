@@ -50,6 +50,8 @@ export async function startSigners(
     engine?: 'wasm' | 'native';
     /** More settings of one signer's process. */
     env?: (party: Party) => Record<string, string>;
+    /** Where a signer runs, if not in this process's own network: what its command begins with, and its address there. */
+    network?: (party: Party) => { readonly exec: readonly string[]; readonly host: string } | undefined;
   } = {},
 ): Promise<TestSigners> {
   const home = mkdtempSync(join(tmpdir(), 'purser-signers-'));
@@ -64,9 +66,13 @@ export async function startSigners(
 
   async function start(party: Party): Promise<void> {
     const { port, dir, identityFile, kekFile } = made.get(party)!;
-    const child = spawn(process.execPath, [main], {
+    const network = p.network?.(party);
+    const [command, ...args] = [...(network?.exec ?? []), process.execPath, main];
+    const child = spawn(command!, args, {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: {
+        PATH: process.env.PATH,
+        ...(network && { PURSER_SIGNER_HOST: network.host }),
         PURSER_SIGNER_PARTY: `${party}`,
         PURSER_SIGNER_PORT: `${port}`,
         PURSER_SIGNER_DATA_DIR: join(dir, 'data'),
@@ -110,7 +116,10 @@ export async function startSigners(
 
   await Promise.all(PARTIES.map(start));
   return {
-    endpoints: [...made].map(([party, { port, publicKey }]) => ({ party, url: `http://127.0.0.1:${port}`, publicKey })),
+    endpoints: [...made].map(([party, { port, publicKey }]) => {
+      const host = p.network?.(party)?.host ?? '127.0.0.1';
+      return { party, url: `http://${host}:${port}`, publicKey };
+    }),
     coordinatorIdentity: await loadCoordinatorIdentity(coordinator.identityFile),
     coordinatorIdentityFile: coordinator.identityFile,
     operatorIdentity: await loadCoordinatorIdentity(operator.identityFile),

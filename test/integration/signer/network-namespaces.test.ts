@@ -1,0 +1,77 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createSignerClient, type SignerClient } from '../../../signer/client.ts';
+import { PARTIES } from '../../../signer/parties.ts';
+import {
+  createNamespace,
+  type LineState,
+  type NetworkNamespace,
+  namespacesMissing,
+} from '../../support/network-namespace.ts';
+import { startSigners, type TestSigners } from '../../support/signers.ts';
+import { differentPayments, type TimedSignatures, timeSignatures } from '../../support/timed-signatures.ts';
+
+const BOUND_MS = 2_000;
+/** Far less than it takes to find out that a signer does not answer. */
+const AT_ONCE_MS = 900;
+
+describe.skipIf(namespacesMissing)(
+  `signers in networks of their own${namespacesMissing ? `, not here: ${namespacesMissing}` : ''}`,
+  () => {
+    const namespaces: NetworkNamespace[] = [];
+    let signers: TestSigners;
+    let client: SignerClient;
+    let sign: TimedSignatures;
+
+    beforeAll(async () => {
+      for (const index of [1, 2]) namespaces.push(createNamespace(index));
+      signers = await startSigners({ network: (party) => namespaces[party - 1] });
+      client = createSignerClient({ signers: signers.endpoints, identity: signers.coordinatorIdentity });
+      const key = await client.generateKey({ keyId: 'ckey_main' });
+      sign = timeSignatures({ client, nextPayment: differentPayments({ policyKey: signers.policyKey, key }) });
+    });
+    afterAll(async () => {
+      client?.close();
+      await signers?.stop();
+      for (const namespace of namespaces) namespace.remove();
+    });
+
+    const bothAnswer = PARTIES.map(() => ({ ok: true }));
+
+    it.each<[string, LineState]>([
+      ['thin', 'thin'],
+      ['without a trace of what is sent', 'lossy'],
+      ['down', 'down'],
+    ])(
+      'sign on within 2 s when one line becomes %s, at once afterwards, and use it again when it is good',
+      async (_, state) => {
+        await expect.poll(() => client.health()).toMatchObject(bothAnswer);
+        await sign.inTurn(3);
+        const [first, second] = namespaces as [NetworkNamespace, NetworkNamespace];
+        for (const [bad, other] of [
+          [first, second],
+          [second, first],
+        ] as const) {
+          bad.become(state);
+          const took = await sign.inTurn(8).finally(() => bad.become('good'));
+          expect(Math.max(...took)).toBeLessThan(BOUND_MS);
+          expect(took.filter((ms) => ms > AT_ONCE_MS).length).toBeLessThanOrEqual(1);
+          await expect
+            .poll(() => sign.one().then(() => client.health()), { timeout: 20_000 })
+            .toMatchObject(bothAnswer);
+          other.become('down');
+          const without = sign.one().finally(() => other.become('good'));
+          expect(await without).toBeLessThan(BOUND_MS);
+          await expect.poll(() => client.health(), { timeout: 20_000 }).toMatchObject(bothAnswer);
+        }
+      },
+    );
+
+    it('answer, and never ask: no signer has opened a connection, sent a datagram, or looked for a way out', () => {
+      for (const namespace of namespaces) {
+        const { connectionsTaken, ...outgoing } = namespace.counters();
+        expect(connectionsTaken).toBeGreaterThan(0);
+        expect(outgoing).toEqual({ connectionsOpened: 0, datagramsSent: 0, unroutable: 0 });
+      }
+    });
+  },
+);
