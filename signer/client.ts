@@ -1,12 +1,21 @@
+import type { BackupStatus } from './backup/backup.ts';
 import { createSignerTransport, NoAnswer, RefusedBySigner, type SignerPeer } from './call.ts';
 import { coordinateKeygen, type GeneratedKey } from './coordinate-keygen.ts';
-import { coordinateRefresh, type RefreshedKey, type RefreshRequest } from './coordinate-refresh.ts';
+import { coordinateRefresh, type RefreshedKey, type RefreshReach, type RefreshRequest } from './coordinate-refresh.ts';
+import {
+  coordinateRepair,
+  coordinateUnban,
+  type LiftedBans,
+  type RepairedKey,
+  type RepairRequest,
+} from './coordinate-repair.ts';
 import { coordinateSign, type Signature, type SignRequest } from './coordinate-sign.ts';
 import { SignerFault, SignerUnavailable, SignRefused } from './errors.ts';
 import { createSignerHealthRecord } from './health.ts';
 import { tryPairs } from './hedge.ts';
 import { type CoordinatorIdentity, parsePublicIdentity } from './identity.ts';
 import { newSession } from './new-session.ts';
+import type { OperationPath } from './operations.ts';
 import { PARTIES, type Party } from './parties.ts';
 import type { SignerStatus } from './status.ts';
 import type { Role } from './wire.ts';
@@ -28,6 +37,8 @@ const KEYGENS_MAX = 1;
 const KEYGENS_WAITING_MAX = 100;
 const HEALTH_TIMEOUT_MS = 1_000;
 const STATUS_TIMEOUT_MS = 10_000;
+/** A backup of many keys takes some seconds for each thousand. */
+const BACKUP_TIMEOUT_MS = 300_000;
 
 /** Where one signer listens, and its public identity (`<ed25519>.<x25519>`, base64url). */
 export interface SignerEndpoint {
@@ -49,6 +60,13 @@ export interface SignerClient {
   health(): Promise<SignerHealth[]>;
   /** What each signer holds, or why it does not say; never throws. */
   status(): Promise<(SignerStatus | { party: Party; error: string })[]>;
+  /** Asks each signer for the same; what each answered, or why it did not; never throws. */
+  askEach<T extends object>(p: {
+    path: OperationPath;
+    body: object;
+  }): Promise<({ party: Party } & (T | { error: string }))[]>;
+  /** Has each signer write its backup anew; what each answered, or why it did not; never throws. */
+  backup(): Promise<({ party: Party } & (BackupStatus | { error: string }))[]>;
   /**
    * Distributed key generation among all three. Resolves only after all three have stored and read back their sealed
    * share and agree on public key and chain code. The key id must be fresh: one that was ever used, also in an attempt
@@ -64,6 +82,14 @@ export interface SignerClient {
    * SignerFault
    */
   refreshKey(p: RefreshRequest & { signal?: AbortSignal }): Promise<RefreshedKey>;
+  /**
+   * Gives a signer that lost its share of a key one again. It signs nothing with it before the records of the others are
+   * merged. For the operator.
+   * @throws SignerUnavailable, RefreshBlocked, SignRefused (`unknown_key`, `key_exists`), SignerFault
+   */
+  repairKey(p: RepairRequest): Promise<RepairedKey>;
+  /** Works with banned signers again, after new shares for all. For the operator. @throws as `refreshKey` */
+  liftBans(p: { keyId: string }): Promise<LiftedBans>;
   /**
    * Signs with any two of the three, and falls over to another pair when one is down or slow. Bounded in time.
    * @throws SignerUnavailable, SignRefused, SignerFault
@@ -141,6 +167,35 @@ export function createSignerClient(o: SignerClientOptions): SignerClient {
     );
   }
 
+  async function askEach<T extends object>(asked: {
+    path: OperationPath;
+    body: object;
+  }): Promise<({ party: Party } & (T | { error: string }))[]> {
+    const peers = [...(await peersReady).values()];
+    const call = { ...asked, session: newSession(), timeoutMs: STATUS_TIMEOUT_MS };
+    return Promise.all(
+      peers.map((peer) =>
+        transport.call<T>(peer, call).then(
+          (answer) => ({ party: peer.party, ...answer }),
+          (error: Error) => ({ party: peer.party, error: error.message }),
+        ),
+      ),
+    );
+  }
+
+  async function backup(): Promise<({ party: Party } & (BackupStatus | { error: string }))[]> {
+    const peers = [...(await peersReady).values()];
+    const asked = { path: '/v1/backup', session: newSession(), body: {}, timeoutMs: BACKUP_TIMEOUT_MS } as const;
+    return Promise.all(
+      peers.map((peer) =>
+        transport.call<BackupStatus>(peer, asked).then(
+          (written) => ({ party: peer.party, ...written }),
+          (error: Error) => ({ party: peer.party, error: error.message }),
+        ),
+      ),
+    );
+  }
+
   async function signByAnyPair(request: SignRequest): Promise<Signature> {
     const peers = await peersReady;
     for (const party of record.dueForProbe()) void probe(party);
@@ -177,15 +232,19 @@ export function createSignerClient(o: SignerClientOptions): SignerClient {
     });
   }
 
-  async function refreshKey({ signal, ...request }: Parameters<SignerClient['refreshKey']>[0]): Promise<RefreshedKey> {
+  /** One run that makes shares, in its turn. */
+  async function renew<T>(
+    p: { keyId: string; signal?: AbortSignal | undefined },
+    run: (reach: RefreshReach) => Promise<T>,
+  ): Promise<T> {
     return keygens(async () => {
-      signal?.throwIfAborted();
+      p.signal?.throwIfAborted();
       const timeout = AbortSignal.timeout(KEYGEN_TIMEOUT_MS);
-      const either = signal ? AbortSignal.any([signal, timeout]) : timeout;
-      const reach = { peers: [...(await peersReady).values()], timeoutMs: KEYGEN_CALL_TIMEOUT_MS, signal: either };
-      return coordinateRefresh(transport, { ...reach, ...request }).catch((error: unknown) => {
+      const signal = p.signal ? AbortSignal.any([p.signal, timeout]) : timeout;
+      const reach = { peers: [...(await peersReady).values()], timeoutMs: KEYGEN_CALL_TIMEOUT_MS, signal };
+      return run(reach).catch((error: unknown) => {
         const { message } = usableElsewhere(error);
-        throw new SignerUnavailable(`key ${request.keyId} was not refreshed: ${message}`, { cause: error });
+        throw new SignerUnavailable(`key ${p.keyId} got no new shares: ${message}`, { cause: error });
       });
     });
   }
@@ -193,8 +252,13 @@ export function createSignerClient(o: SignerClientOptions): SignerClient {
   return {
     health,
     status,
+    askEach,
+    backup,
     generateKey,
-    refreshKey,
+    refreshKey: ({ signal, ...p }) =>
+      renew({ ...p, signal }, (reach) => coordinateRefresh(transport, { ...reach, ...p })),
+    repairKey: (p) => renew(p, (reach) => coordinateRepair(transport, { ...reach, ...p })),
+    liftBans: (p) => renew(p, (reach) => coordinateUnban(transport, { ...reach, ...p })),
     sign: (request) => signs(() => signByAnyPair(request)),
     close: () => transport.close(),
   };
@@ -223,6 +287,7 @@ function usableElsewhere(error: unknown): NoAnswer | RefusedBySigner {
     case 'intent_mismatch':
     case 'unsupported_call':
     case 'slot_taken':
+    case 'limit_exceeded':
     case 'unknown_key':
     case 'key_exists':
     case 'malformed':
@@ -239,6 +304,9 @@ function usableElsewhere(error: unknown): NoAnswer | RefusedBySigner {
     case 'unknown_session':
     case 'other_epoch':
     case 'records_missing':
+    case 'limits_differ':
+    case 'limits_outdated':
+    case 'backup_failed':
     case 'unauthenticated':
     case 'replayed':
     case 'internal':

@@ -1,12 +1,11 @@
 import type { Hex } from 'viem';
-import { NoAnswer, type SignerPeer, type SignerTransport } from './call.ts';
+import type { SignerPeer, SignerTransport } from './call.ts';
+import { askAll, insistOnAll, relayRound } from './coordinate-rounds.ts';
 import { tellAbort } from './coordinate-sign.ts';
 import { SignerFault } from './errors.ts';
 import { newSession } from './new-session.ts';
 import { KEYGEN_ROUNDS, type Party } from './parties.ts';
-
-/** A commit that got no answer is sent again: it may have arrived, and repeating it changes nothing. */
-const COMMIT_ATTEMPTS_MAX = 3;
+import type { Outbound } from './rounds.ts';
 
 export interface GeneratedKey {
   keyId: string;
@@ -16,7 +15,6 @@ export interface GeneratedKey {
   chainCode: Hex;
 }
 
-type Outbound = { messages: { to: Party; message: string }[] };
 type Stored = { publicKey: Hex; chainCode: Hex; attestation: string };
 
 /**
@@ -36,8 +34,9 @@ export async function coordinateKeygen(
   const session = newSession();
   const { keyId, ownerKey, timeoutMs, signal } = p;
   const options = { session, timeoutMs, signal };
+  const step = { peers: p.peers, path: '/v1/keygen/step', ...options } as const;
   try {
-    let outbound = await all(p.peers, (peer) =>
+    let outbound = await askAll(p.peers, (peer) =>
       transport.call<Outbound>(peer, {
         path: '/v1/keygen/start',
         body: { keyId, ...(ownerKey && { ownerKey }) },
@@ -45,9 +44,9 @@ export async function coordinateKeygen(
       }),
     );
     for (let round = 1; round < KEYGEN_ROUNDS; round++) {
-      outbound = await step<Outbound>(transport, { ...p, session, round, outbound });
+      outbound = await relayRound<Outbound>(transport, { ...step, round, outbound });
     }
-    const stored = await step<Stored>(transport, { ...p, session, round: KEYGEN_ROUNDS, outbound });
+    const stored = await relayRound<Stored>(transport, { ...step, round: KEYGEN_ROUNDS, outbound });
     return await commit(transport, { ...p, session, stored });
   } catch (error) {
     for (const peer of p.peers) tellAbort(transport, { peer, session, timeoutMs });
@@ -63,20 +62,6 @@ interface Run {
   signal: AbortSignal;
 }
 
-/** Brings everybody the messages of a round that are meant for it. */
-async function step<T>(
-  transport: SignerTransport,
-  p: Run & { round: number; outbound: ReadonlyMap<Party, Outbound> },
-): Promise<Map<Party, T>> {
-  const { session, timeoutMs, signal, round } = p;
-  return all(p.peers, (peer) => {
-    const messages = [...p.outbound].flatMap(([from, { messages }]) =>
-      messages.filter(({ to }) => to === peer.party).map(({ message }) => ({ from, message })),
-    );
-    return transport.call<T>(peer, { path: '/v1/keygen/step', body: { round, messages }, session, timeoutMs, signal });
-  });
-}
-
 async function commit(
   transport: SignerTransport,
   p: Run & { stored: ReadonlyMap<Party, Stored> },
@@ -89,22 +74,7 @@ async function commit(
   }
   const attestations = [...p.stored].map(([party, { attestation }]) => ({ party, attestation }));
   const body = { keyId, publicKey, chainCode, attestations };
-  await all(p.peers, async (peer) => {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await transport.call<object>(peer, { path: '/v1/keygen/commit', session, body, timeoutMs, signal });
-      } catch (error) {
-        if (!(error instanceof NoAnswer) || attempt >= COMMIT_ATTEMPTS_MAX) throw error;
-      }
-    }
-  });
+  const question = { path: '/v1/keygen/commit', session, body, timeoutMs, signal } as const;
+  await insistOnAll<object>(transport, { ...question, peers: p.peers });
   return { keyId, publicKey, chainCode };
-}
-
-/** Waits for all to end, then throws the first error: an abort must not overtake a request that is under way. */
-async function all<T>(peers: readonly SignerPeer[], run: (peer: SignerPeer) => Promise<T>): Promise<Map<Party, T>> {
-  const results = await Promise.allSettled(peers.map(run));
-  const failed = results.find((result) => result.status === 'rejected');
-  if (failed) throw failed.reason;
-  return new Map(peers.map((peer, i) => [peer.party, (results[i] as PromiseFulfilledResult<T>).value]));
 }

@@ -4,6 +4,7 @@ import { attestShare, checkAttestation, type ShareClaim } from './attestation.ts
 import { peerOf, type SignerContext } from './context.ts';
 import { othersThan, PARTIES, type Party } from './parties.ts';
 import { Refusal } from './refusal.ts';
+import { parseShare } from './shares.ts';
 import type { Epoch, EpochFacts } from './store/epochs.ts';
 
 const keyId = z.string().min(1).max(128);
@@ -18,7 +19,7 @@ export const attestedEpochSchema = z.strictObject({ keyId, epoch, attestations }
 
 /** What one signer has of one key. */
 export interface KeyEpochs {
-  /** Oldest first; none where the key is not in use here. */
+  /** Oldest first, those whose share opens; none where the key is not in use here. */
   epochs: Epoch[];
   /** With whom this signer does not work for this key. */
   banned: Party[];
@@ -29,11 +30,23 @@ export async function showEpochs(
   context: SignerContext,
   { body }: { body: z.infer<typeof epochsSchema> },
 ): Promise<KeyEpochs> {
-  const isInUse = context.store.stateOf(body.keyId) === 'active';
+  const { keyId } = body;
+  const isInUse = context.store.stateOf(keyId) === 'active';
   return {
-    epochs: isInUse ? context.store.epochsOf(body.keyId) : [],
-    banned: othersThan(context.party).filter((party) => context.store.isBanned({ keyId: body.keyId, party })),
+    epochs: isInUse ? context.store.epochsOf(keyId).filter(({ epoch }) => opens(context, { keyId, epoch })) : [],
+    banned: othersThan(context.party).filter((party) => context.store.isBanned({ keyId, party })),
   };
+}
+
+/** False for a share that is damaged, or sealed under a key-encryption key that is gone: as good as lost. */
+export function opens(context: SignerContext, { keyId, epoch }: { keyId: string; epoch: number }): boolean {
+  try {
+    parseShare(context.engine, { keyId, stored: context.store.getShare(keyId, epoch) }).free();
+    return true;
+  } catch (error) {
+    if (error instanceof Refusal && error.code === 'share_damaged') return false;
+    throw error;
+  }
 }
 
 /** Says again that an epoch is stored here, for a run that was interrupted after that. */

@@ -10,9 +10,12 @@ import {
   showEpochs,
 } from './epoch.ts';
 import { commitKeygen, keygenCommitSchema, keygenStartSchema, startKeygen, stepKeygen } from './keygen.ts';
+import { registerOwnerKey, registerOwnerKeySchema, replaceOwnerKey, replaceOwnerKeySchema } from './owner-key.ts';
 import { refreshStartSchema, startRefresh, stepRefresh } from './refresh.ts';
 import { Refusal } from './refusal.ts';
+import { giveTerm, repairStartSchema, repairTermSchema, startRepair } from './repair.ts';
 import { roundSchema } from './rounds.ts';
+import { listLimits, listLimitsSchema, setLimits, setLimitsSchema } from './set-limits.ts';
 import {
   joinSign,
   learnSignature,
@@ -24,6 +27,7 @@ import {
   stepSign,
 } from './sign.ts';
 import { status } from './status.ts';
+import { unban, unbanSchema } from './unban.ts';
 import { ROLES, type Role } from './wire.ts';
 
 /** One thing that can be asked of a signer. */
@@ -35,6 +39,7 @@ export interface Operation {
 }
 
 const COORDINATOR: readonly Role[] = ['coordinator'];
+const OPERATOR: readonly Role[] = ['operator'];
 const BOTH: readonly Role[] = ROLES;
 
 function operation<T>(
@@ -75,8 +80,16 @@ export const operations = {
   '/v1/refresh/attest': operation(BOTH, epochSchema, attestStoredEpoch),
   '/v1/refresh/commit': operation(BOTH, attestedEpochSchema, commitEpoch),
   '/v1/refresh/finish': operation(BOTH, attestedEpochSchema, finishEpoch),
+  '/v1/limits/set': operation(BOTH, setLimitsSchema, setLimits),
+  '/v1/limits/list': operation(BOTH, listLimitsSchema, listLimits),
+  '/v1/owner-key/register': operation(OPERATOR, registerOwnerKeySchema, registerOwnerKey),
+  '/v1/owner-key/replace': operation(BOTH, replaceOwnerKeySchema, replaceOwnerKey),
+  '/v1/repair/term': operation(OPERATOR, repairTermSchema, giveTerm),
+  '/v1/repair/start': operation(OPERATOR, repairStartSchema, startRepair),
+  '/v1/unban': operation(OPERATOR, unbanSchema, unban),
   '/v1/abort': operation(BOTH, z.strictObject({}), abort),
   '/v1/status': operation(BOTH, z.strictObject({}), status),
+  '/v1/backup': operation(BOTH, z.strictObject({}), (context) => context.backup.rewrite()),
 } as const satisfies Record<string, Operation>;
 
 export type OperationPath = keyof typeof operations;

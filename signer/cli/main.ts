@@ -3,10 +3,16 @@ import { parseArgs } from 'node:util';
 import type { SignerClient } from '../client.ts';
 import { type Command, UsageError } from './command.ts';
 import { connectSigners } from './connect.ts';
+import { refreshCommands } from './refresh.ts';
+import { repairCommands } from './repair.ts';
 import { statusCommands } from './status.ts';
+import { unbanCommands } from './unban.ts';
 
 const commands: Readonly<Record<string, Command>> = {
   ...statusCommands,
+  ...refreshCommands,
+  ...repairCommands,
+  ...unbanCommands,
 };
 
 function usage(): string {
