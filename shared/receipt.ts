@@ -6,6 +6,9 @@ import type { PolicyReceipt } from './domain/receipt.ts';
 const RECEIPT_TYPE = 'purser-receipt+jwt';
 /** Clocks of the policy step and of the signers may differ by this much. */
 const CLOCK_TOLERANCE_SECONDS = 30;
+/** So many former slots of a payment a receipt names at most: it must stay small enough to be sent. */
+export const REPLACED_SLOTS_MAX = 16;
+const SLOT_LENGTH_MAX = 200;
 
 /** Why a receipt does not count. */
 export class ReceiptError extends Error {
@@ -28,6 +31,7 @@ const claims = z.strictObject({
   wallet: z.strictObject({ key_id: id, path: id, address }),
   transaction_id: id,
   decision_id: id,
+  replaces: z.array(z.string().min(1).max(SLOT_LENGTH_MAX)).min(1).max(REPLACED_SLOTS_MAX).optional(),
   intent: z.strictObject({
     chain: id,
     asset: z.union([z.literal('native'), address]),

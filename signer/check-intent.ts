@@ -9,7 +9,7 @@ import type {
 import { Refusal } from './refusal.ts';
 
 /** What a transaction does, read from its own bytes. */
-interface Movement {
+export interface Movement {
   asset: 'native' | Hex;
   to: Hex;
   amountMinor: bigint;
@@ -82,8 +82,9 @@ function refuseZero(to: Hex): void {
 /**
  * A native transfer has no call data. A token transfer has value 0 and exactly `transfer(address,uint256)`, encoded the
  * one canonical way: decoding and encoding again must give the same bytes, so no dirty padding and no trailing bytes.
+ * @throws Refusal `unsupported_call`
  */
-function readMovement(tx: EvmTransaction): Movement {
+export function readMovement(tx: EvmTransaction): Movement {
   if (tx.data === '0x') return { asset: 'native', to: tx.to, amountMinor: BigInt(tx.valueWei) };
   if (tx.valueWei !== '0') {
     throw new Refusal('unsupported_call', `a token transfer carries value 0, this one carries ${tx.valueWei} wei`);

@@ -1,13 +1,11 @@
-import { type Hex, hexToBytes, isAddressEqual, numberToHex, recoverAddress, slice } from 'viem';
+import type { Hex } from 'viem';
 import type { SignPayload } from '../shared/domain/receipt.ts';
-import type { SignerPeer, SignerTransport } from './call.ts';
+import { RefusedBySigner, type SignerPeer, type SignerTransport } from './call.ts';
 import { digestOf } from './digest/payload.ts';
 import { SignerFault } from './errors.ts';
 import { newSession } from './new-session.ts';
-
-const SIGNATURE_BYTES = 65;
-/** Half of the order of secp256k1: EIP-2 allows only s at or below it. */
-const HALF_ORDER = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
+import { judgeSignature } from './recorded-signature.ts';
+import type { RelayAnswer, SignedAnswer, StartAnswer } from './sign.ts';
 
 /** One signature over one whole transaction or authorisation. JSON-safe. */
 export interface SignRequest {
@@ -28,14 +26,31 @@ export interface Signature {
   digest: Hex;
 }
 
+interface Run {
+  /** Who begins, and who joins. */
+  pair: readonly [SignerPeer, SignerPeer];
+  request: SignRequest;
+  timeoutMs: number;
+  signal: AbortSignal;
+}
+
 /**
- * Runs one signature between two signers: four requests, each carrying what the other side said.
+ * Runs one signature between two signers: four requests, each carrying what the other side said; fewer where one of them
+ * knows the signature from before. During a refresh one of them may have the newer epoch of the key alone: then the other
+ * one begins, whose newest epoch both have.
  * @throws RefusedBySigner, NoAnswer, SignerFault
  */
-export async function coordinateSign(
-  transport: SignerTransport,
-  p: { pair: readonly [SignerPeer, SignerPeer]; request: SignRequest; timeoutMs: number; signal: AbortSignal },
-): Promise<Signature> {
+export async function coordinateSign(transport: SignerTransport, p: Run): Promise<Signature> {
+  try {
+    return await runSession(transport, p);
+  } catch (error) {
+    if (!(error instanceof RefusedBySigner && error.code === 'other_epoch')) throw error;
+    const [initiator, joiner] = p.pair;
+    return runSession(transport, { ...p, pair: [joiner, initiator] });
+  }
+}
+
+async function runSession(transport: SignerTransport, p: Run): Promise<Signature> {
   const [initiator, joiner] = p.pair;
   const { keyId, path, address, payload, receipt } = p.request;
   const asked = { keyId, path, address, payload, receipt };
@@ -43,17 +58,23 @@ export async function coordinateSign(
   const options = { session, timeoutMs: p.timeoutMs, signal: p.signal };
   const call = <T>(peer: SignerPeer, operation: 'start' | 'join' | 'step', body: object) =>
     transport.call<T>(peer, { path: `/v1/sign/${operation}`, body, ...options });
-  type Relayed = { message: string };
+  const check = (result: SignedAnswer, signedBy: number) =>
+    checkSignature({ result, address: address as Hex, payload, signedBy });
   try {
-    const first = await call<Relayed>(initiator, 'start', { ...asked, counterparty: joiner.party });
-    const second = await call<Relayed>(joiner, 'join', {
-      ...asked,
-      counterparty: initiator.party,
-      message: first.message,
-    });
-    const third = await call<Relayed>(initiator, 'step', { message: second.message });
-    const result = await call<Signature>(joiner, 'step', { message: third.message });
-    return await checkSignature({ result, address: address as Hex, payload, signedBy: joiner.party });
+    const asInitiator = { ...asked, counterparty: joiner.party };
+    const first = await call<StartAnswer | SignedAnswer>(initiator, 'start', asInitiator);
+    if ('signature' in first) return await check(first, initiator.party);
+    const asJoiner = { ...asked, counterparty: initiator.party, ...first };
+    const second = await call<RelayAnswer | SignedAnswer>(joiner, 'join', asJoiner);
+    if ('signature' in second) {
+      tellAbort(transport, { peer: initiator, session, timeoutMs: p.timeoutMs });
+      return await check(second, joiner.party);
+    }
+    const third = await call<RelayAnswer>(initiator, 'step', { message: second.message });
+    const result = await call<SignedAnswer>(joiner, 'step', { message: third.message });
+    const signed = await check(result, joiner.party);
+    tellSignature(transport, { peer: initiator, session, address, result, timeoutMs: p.timeoutMs });
+    return signed;
   } catch (error) {
     for (const peer of p.pair) tellAbort(transport, { peer, session, timeoutMs: p.timeoutMs });
     throw error;
@@ -69,25 +90,29 @@ export function tellAbort(
   transport.call(p.peer, { path: '/v1/abort', session, body: {}, timeoutMs }).catch(() => undefined);
 }
 
+/** The initiator does not see what came out, and is to give it again when asked for the same. Nobody waits for it. */
+function tellSignature(
+  transport: SignerTransport,
+  p: { peer: SignerPeer; session: string; address: string; result: SignedAnswer; timeoutMs: number },
+): void {
+  const { session, timeoutMs, address } = p;
+  const { digest, signature } = p.result;
+  const body = { address, digest, signature };
+  transport.call(p.peer, { path: '/v1/sign/learn', session, body, timeoutMs }).catch(() => undefined);
+}
+
 /** Nothing leaves the coordinator that is not the wallet's own signature over the digest that we computed ourselves. */
 async function checkSignature(p: {
-  result: Signature;
+  result: SignedAnswer;
   address: Hex;
   payload: SignPayload;
   signedBy: number;
 }): Promise<Signature> {
-  const fail = (message: string, cause?: unknown): never => {
-    throw new SignerFault({ message: `the signature from signer ${p.signedBy} ${message}`, party: p.signedBy, cause });
+  const fail = (fault: string, cause?: unknown): never => {
+    throw new SignerFault({ message: `the signature from signer ${p.signedBy} ${fault}`, party: p.signedBy, cause });
   };
   const digest = digestOf(p.payload);
   if (p.result.digest !== digest) fail(`is over digest ${p.result.digest}, expected ${digest}`);
-  const bytes = hexToBytes(p.result.signature);
-  if (bytes.length !== SIGNATURE_BYTES) fail(`has ${bytes.length} bytes, expected ${SIGNATURE_BYTES}`);
-  if (BigInt(slice(p.result.signature, 32, 64)) > HALF_ORDER) fail('has a high s');
-  const signature: Hex = `${slice(p.result.signature, 0, 64)}${numberToHex(27 + bytes[64]!).slice(2)}`;
-  const recovered = await recoverAddress({ hash: digest, signature }).catch((cause) =>
-    fail('recovers to nothing', cause),
-  );
-  if (!isAddressEqual(recovered, p.address)) fail(`recovers to ${recovered}, expected ${p.address}`);
-  return { signature, digest };
+  const judged = await judgeSignature({ signature: p.result.signature, digest, address: p.address });
+  return 'fault' in judged ? fail(judged.fault, judged.cause) : { signature: judged.signature, digest };
 }

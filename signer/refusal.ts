@@ -8,6 +8,7 @@ export const refusals = {
   receipt_invalid: 403,
   intent_mismatch: 403,
   unsupported_call: 403,
+  slot_taken: 409,
   unknown_key: 404,
   key_exists: 409,
   malformed: 400,
@@ -16,6 +17,8 @@ export const refusals = {
   share_damaged: 500,
   banned_pair: 409,
   unknown_session: 409,
+  other_epoch: 409,
+  records_missing: 503,
   // About the messages: the session is over, and somebody should look.
   bad_message: 400,
   protocol_fault: 502,

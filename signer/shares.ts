@@ -7,15 +7,12 @@ import type { SignerStore } from './store.ts';
 const ACCOUNT_SHARES_MAX = 32;
 const CHILD_SHARES_MAX = 128;
 
-interface LoadedShare {
-  share: KeyShare;
-  epoch: number;
-}
-
 /** Shares ready for signing: opening one costs a decryption and a parse, deriving a child 3 to 16 ms. */
 export interface ShareCache {
   /** @throws Refusal `unknown_key`, `share_damaged` */
-  child(p: { keyId: string; path: string }): LoadedShare;
+  child(p: { keyId: string; path: string; epoch: number }): KeyShare;
+  /** Drops the shares of a key, of all epochs: they were erased from the store. */
+  forget(keyId: string): void;
   clear(): void;
 }
 
@@ -45,41 +42,46 @@ export function parseShare(
 }
 
 export function createShareCache({ engine, store }: { engine: ThresholdEngine; store: SignerStore }): ShareCache {
-  const accounts = new Map<string, LoadedShare>();
-  const children = new Map<string, LoadedShare>();
-
-  function cached(map: Map<string, LoadedShare>, max: number, id: string, load: () => LoadedShare): LoadedShare {
-    const loaded = map.get(id) ?? load();
-    map.delete(id);
-    map.set(id, loaded); // the most recently used stands last
-    if (map.size > max) {
-      const [oldestId, oldest] = map.entries().next().value!;
-      map.delete(oldestId);
-      oldest.share.free(); // a session that uses it holds its own reference inside the engine
-    }
-    return loaded;
-  }
-  function account(keyId: string): LoadedShare {
-    return cached(accounts, ACCOUNT_SHARES_MAX, keyId, () => {
-      if (store.stateOf(keyId) !== 'active') {
-        throw new Refusal('unknown_key', `there is no key ${keyId} that all three signers have stored`);
-      }
-      const stored = store.getShare(keyId);
-      return { share: parseShare(engine, { keyId, stored }), epoch: stored.epoch };
-    });
-  }
+  const accounts = createCache(ACCOUNT_SHARES_MAX);
+  const children = createCache(CHILD_SHARES_MAX);
 
   return {
-    child({ keyId, path }) {
-      return cached(children, CHILD_SHARES_MAX, `${keyId} ${path}`, () => {
-        const { share, epoch } = account(keyId);
-        return { share: share.derive(path), epoch };
-      });
+    child: ({ keyId, path, epoch }) =>
+      children.get([keyId, epoch, path], () =>
+        accounts
+          .get([keyId, epoch], () => parseShare(engine, { keyId, stored: store.getShare(keyId, epoch) }))
+          .derive(path),
+      ),
+    forget(keyId) {
+      for (const cache of [accounts, children]) cache.drop((of) => of === keyId);
     },
     clear() {
-      for (const map of [accounts, children]) {
-        for (const { share } of map.values()) share.free();
-        map.clear();
+      for (const cache of [accounts, children]) cache.drop(() => true);
+    },
+  };
+}
+
+/** The most recently used stands last. A share that is dropped is freed; a session that uses it has its own reference. */
+function createCache(max: number) {
+  const shares = new Map<string, { keyId: string; share: KeyShare }>();
+  return {
+    get(of: readonly [keyId: string, ...more: (string | number)[]], load: () => KeyShare): KeyShare {
+      const id = of.join(' ');
+      const entry = shares.get(id) ?? { keyId: of[0], share: load() };
+      shares.delete(id);
+      shares.set(id, entry);
+      if (shares.size > max) {
+        const [oldestId, oldest] = shares.entries().next().value!;
+        shares.delete(oldestId);
+        oldest.share.free();
+      }
+      return entry.share;
+    },
+    drop(isDropped: (keyId: string) => boolean): void {
+      for (const [id, { keyId, share }] of shares) {
+        if (!isDropped(keyId)) continue;
+        shares.delete(id);
+        share.free();
       }
     },
   };

@@ -1,69 +1,92 @@
 import { bytesToHex, type Hex, hexToBytes } from 'viem';
 import { z } from 'zod';
-import { ReceiptError, verifyReceipt } from '../shared/receipt.ts';
-import { checkIntent, checkWallet } from './check-intent.ts';
-import { peerOf, type SignerContext } from './context.ts';
-import { digestOf, payloadSchema } from './digest/payload.ts';
-import { decodeBatch, type SignSession as EngineSession, encodeBatch } from './engine/engine.ts';
-import { openMessage, sealMessage } from './envelope.ts';
-import { blaming, refuseBanned, rethrowEngineFault } from './fault.ts';
-import { PARTIES, type Party } from './parties.ts';
+import { checkRequest, signRequestShape } from './check-request.ts';
+import type { SignerContext } from './context.ts';
+import { digestOf } from './digest/payload.ts';
+import type { SignSession as EngineSession } from './engine/engine.ts';
+import { blaming, rethrowEngineFault } from './fault.ts';
+import { openHop, type SignRun, sealHop } from './hop.ts';
+import { findRecorded } from './recorded-signature.ts';
+import type { SlotUse } from './records.ts';
 import { Refusal } from './refusal.ts';
 import type { Session } from './sessions.ts';
 import type { SigningLogEntry } from './store/signing-log.ts';
 
-/**
- * Three rounds of the protocol in two round trips: the initiator sends round 1; the joiner answers rounds 1 and 2; the
- * initiator answers rounds 2 and 3; with those the joiner has the signature. `hop` counts these messages.
- */
-type Hop = 1 | 2 | 3;
-
-const requestShape = {
-  keyId: z.string().min(1).max(128),
-  path: z.string().regex(/^m\/44\/60\/0\/0\/(0|[1-9]\d{0,8})$/, 'must be m/44/60/0/0/<index>'),
-  address: z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'must be a 20-byte address'),
-  payload: payloadSchema,
-  receipt: z.string().max(8000),
-  counterparty: z.literal(PARTIES),
-};
-export const signStartSchema = z.strictObject(requestShape);
-export const signJoinSchema = z.strictObject({ ...requestShape, message: z.string() });
+export const signStartSchema = z.strictObject(signRequestShape);
+export const signJoinSchema = z.strictObject({ ...signRequestShape, epoch: z.int().min(1), message: z.string() });
 export const signStepSchema = z.strictObject({ message: z.string() });
+export const signLearnSchema = z.strictObject({
+  address: signRequestShape.address,
+  digest: z.string().regex(/^0x[0-9a-f]{64}$/),
+  signature: z.string().regex(/^0x[0-9a-f]{130}$/),
+});
+
+/** What came out, as the signer that completed it tells it: r | s (low) | recovery id, 65 bytes. */
+export interface SignedAnswer {
+  signature: Hex;
+  digest: Hex;
+}
+/** A message for the other of the pair; the initiator's first one names the epoch of the key that it signs with. */
+export interface StartAnswer {
+  message: string;
+  epoch: number;
+}
+export interface RelayAnswer {
+  message: string;
+}
 
 interface SignSession extends Session {
   role: 'initiator' | 'joiner';
+  run: SignRun;
   engine: EngineSession;
-  /** What will be logged when this party releases its part. */
+  /** What will be recorded and logged when this party releases its part. */
+  use: SlotUse;
   entry: Omit<SigningLogEntry, 'signature'>;
 }
 
-/** Checks everything, answers the message of hop 1. */
+type Body = z.infer<typeof signStartSchema>;
+
+/** Checks everything; answers the message of hop 1, or the signature where it was made before. */
 export async function startSign(
   context: SignerContext,
-  { session, body }: { session: string; body: z.infer<typeof signStartSchema> },
-): Promise<{ message: string }> {
+  { session, body }: { session: string; body: Body },
+): Promise<StartAnswer | SignedAnswer> {
   context.sessions.open({ id: session, kind: 'sign' });
-  const state = await openSession(context, { session, body, role: 'initiator' });
-  return run(context, { session, state }, async () => {
-    const message = await send(context, { state, hop: 1, batches: [state.engine.start()] });
+  const use = await checkRequest(context, body);
+  const recorded = await giveRecorded(context, { session, body });
+  if (recorded) return recorded;
+  const [epoch] = context.store.activeEpochs(body.keyId);
+  if (epoch === undefined) throw new Refusal('unknown_key', `signer ${context.party} has no share of ${body.keyId}`);
+  const state = openSession(context, { session, body, use, epoch, role: 'initiator' });
+  return work(context, state, async () => {
+    const message = await sealHop(context, { ...state, hop: 1, batches: [state.engine.start()] });
     context.sessions.park(session, state);
-    return { message };
+    return { message, epoch };
   });
 }
 
-/** Checks everything again, independently; takes the message of hop 1, answers that of hop 2. */
+/** Checks everything again, independently; takes the message of hop 1, answers that of hop 2, or the signature. */
 export async function joinSign(
   context: SignerContext,
   { session, body }: { session: string; body: z.infer<typeof signJoinSchema> },
-): Promise<{ message: string }> {
+): Promise<RelayAnswer | SignedAnswer> {
+  const { epoch, message, ...request } = body;
   context.sessions.open({ id: session, kind: 'sign' });
-  const state = await openSession(context, { session, body, role: 'joiner' });
-  return run(context, { session, state }, async () => {
-    const [first] = await receive(context, { state, hop: 1, message: body.message });
+  const use = await checkRequest(context, request);
+  const recorded = await giveRecorded(context, { session, body: request });
+  if (recorded) return recorded;
+  const held = context.store.activeEpochs(request.keyId);
+  if (!held.includes(epoch)) {
+    const { keyId } = request;
+    throw new Refusal('other_epoch', `signer ${context.party} holds key ${keyId} at epoch ${held}, not ${epoch}`);
+  }
+  const state = openSession(context, { session, body: request, use, epoch, role: 'joiner' });
+  return work(context, state, async () => {
+    const [first] = await openHop(context, { ...state, hop: 1, message });
     const batches = [state.engine.start(), stepEngine(state, first!)];
-    const message = await send(context, { state, hop: 2, batches });
+    const answer = await sealHop(context, { ...state, hop: 2, batches });
     context.sessions.park(session, state);
-    return { message };
+    return { message: answer };
   });
 }
 
@@ -71,100 +94,107 @@ export async function joinSign(
 export async function stepSign(
   context: SignerContext,
   { session, body }: { session: string; body: z.infer<typeof signStepSchema> },
-): Promise<{ message: string } | { signature: Hex; digest: Hex }> {
+): Promise<RelayAnswer | SignedAnswer> {
   const state = context.sessions.take(session, 'sign') as SignSession;
-  return run(context, { session, state }, async () => {
-    const answer =
-      state.role === 'initiator' ? await release(context, { state, body }) : await conclude(context, { state, body });
+  return work(context, state, async () => {
+    const answer = await (state.role === 'initiator' ? release : conclude)(context, { state, ...body });
     context.sessions.park(session, state);
     context.sessions.end(session);
     return answer;
   });
 }
 
-/** Initiator: with rounds 2 and 3 it gives its part away, and is done. */
-async function release(
+/** Tells the initiator, which cannot see it, what came out; nobody waits for this, and nothing but a repeat needs it. */
+export async function learnSignature(
   context: SignerContext,
-  { state, body }: { state: SignSession; body: z.infer<typeof signStepSchema> },
-): Promise<{ message: string }> {
-  const [first, second] = await receive(context, { state, hop: 2, message: body.message });
+  { body }: { body: z.infer<typeof signLearnSchema> },
+): Promise<object> {
+  const { address, digest, signature } = body;
+  context.store.learnSignature({
+    address,
+    digest: hexToBytes(digest as Hex),
+    signature: hexToBytes(signature as Hex),
+  });
+  return {};
+}
+
+interface Step {
+  state: SignSession;
+  message: string;
+}
+
+/** Initiator: with rounds 2 and 3 it gives its part away, and is done. */
+async function release(context: SignerContext, { state, message }: Step): Promise<RelayAnswer> {
+  const [first, second] = await openHop(context, { ...state, hop: 2, message });
   const batches = [stepEngine(state, first!), stepEngine(state, second!)];
-  context.store.appendSigningLog({ ...state.entry, signature: null });
-  return { message: await send(context, { state, hop: 3, batches }) };
+  record(context, state, null);
+  return { message: await sealHop(context, { ...state, hop: 3, batches }) };
 }
 
 /** Joiner: completes the signature. Its own round 3 would only tell the initiator the same. */
-async function conclude(
-  context: SignerContext,
-  { state, body }: { state: SignSession; body: z.infer<typeof signStepSchema> },
-): Promise<{ signature: Hex; digest: Hex }> {
-  const [second, third] = await receive(context, { state, hop: 3, message: body.message });
+async function conclude(context: SignerContext, { state, message }: Step): Promise<SignedAnswer> {
+  const [second, third] = await openHop(context, { ...state, hop: 3, message });
   stepEngine(state, second!);
   stepEngine(state, third!);
   const signature = state.engine.takeSignature();
-  context.store.appendSigningLog({ ...state.entry, signature });
+  record(context, state, signature);
   return { signature: bytesToHex(signature), digest: bytesToHex(state.entry.digest) };
 }
 
-/** Everything that this signer checks by itself before it takes part. */
-async function openSession(
+/**
+ * Binds the slot, and logs, as one: durable on return. What another run has bound meanwhile counts.
+ * @throws Refusal `slot_taken`; then nothing may leave
+ */
+function record(context: SignerContext, { use, entry }: SignSession, signature: Uint8Array | null): void {
+  const { keyId, address, digest } = entry;
+  context.store.transaction(() => {
+    context.store.bindUse(use);
+    context.store.noteSignature({ keyId, address, digest, signature });
+    context.store.appendSigningLog({ ...entry, signature });
+  });
+}
+
+/** The same request again gets the same signature: there is nothing to be computed. */
+async function giveRecorded(
   context: SignerContext,
-  p: { session: string; body: z.infer<typeof signStartSchema>; role: SignSession['role'] },
-): Promise<SignSession> {
-  const { keyId, path, address, payload, counterparty } = p.body;
-  const receipt = await verifyReceipt(context.policyKey, { receipt: p.body.receipt, now: context.now() }).catch(
-    (error) => {
-      throw error instanceof ReceiptError ? new Refusal(error.reason, error.message, { cause: error }) : error;
-    },
-  );
-  checkWallet(receipt.wallet, { keyId, path, address });
-  checkIntent(receipt.intent, { payload, wallet: receipt.wallet.address });
-  if (counterparty === context.party) throw new Refusal('malformed', 'counterparty must be another signer');
-  refuseBanned(context, { keyId, party: counterparty });
-  const { share, epoch } = context.shares.child({ keyId, path });
+  { session, body: { address, payload } }: { session: string; body: Body },
+): Promise<SignedAnswer | undefined> {
+  const digest = digestOf(payload);
+  const signature = await findRecorded(context.store, { address: address as Hex, digest });
+  if (!signature) return undefined;
+  context.sessions.end(session);
+  return { signature, digest };
+}
+
+function openSession(
+  context: SignerContext,
+  p: { session: string; body: Body; use: SlotUse; epoch: number; role: SignSession['role'] },
+): SignSession {
+  const { use, epoch, role } = p;
+  const { keyId, path, address, payload, receipt, counterparty } = p.body;
+  const share = context.shares.child({ keyId, path, epoch });
   if (share.address.toLowerCase() !== address.toLowerCase()) {
     throw new Refusal('intent_mismatch', `wallet address is ${address}, key ${keyId} at ${path} has ${share.address}`);
   }
-  const digest = hexToBytes(digestOf(payload));
+  const digest = digestOf(payload);
   const engine = new context.engine.SignSession(
     share,
     Buffer.from(p.session, 'hex'),
-    digest,
+    hexToBytes(digest),
     Uint8Array.of(counterparty),
   );
   const entry = {
     sessionId: p.session,
-    counterparty,
-    keyId,
-    epoch,
-    path,
+    ...{ counterparty, keyId, epoch, path },
     address: share.address,
-    transactionId: receipt.transaction_id,
-    decisionId: receipt.decision_id,
-    receipt: p.body.receipt,
+    transactionId: use.transactionId,
+    decisionId: use.decisionId,
+    receipt,
     payload: JSON.stringify(payload),
-    digest,
+    digest: hexToBytes(digest),
   };
-  return { role: p.role, engine, entry, close: () => engine.free() };
-}
-
-/** Any error ends the run. */
-async function run<T>(
-  context: SignerContext,
-  p: { session: string; state: SignSession },
-  work: () => Promise<T>,
-): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    p.state.close();
-    rethrowEngineFault(context, { keyId: p.state.entry.keyId, session: p.session, error });
-  }
-}
-
-/** What came is the counterparty's, signed: there is nobody else to blame. */
-function stepEngine(state: SignSession, batch: Uint8Array): Uint8Array {
-  return blaming(state.entry.counterparty as Party, () => state.engine.step(batch));
+  const run = { session: p.session, keyId, counterparty, subject: subjectOf(entry) };
+  return { role, run, engine, use, entry, close: () => engine.free() };
 }
 
 /** What both of a pair must have been asked for. */
@@ -172,43 +202,17 @@ function subjectOf({ keyId, epoch, path, transactionId, digest }: SignSession['e
   return `key ${keyId} epoch ${epoch} path ${path} transaction ${transactionId} digest ${bytesToHex(digest)}`;
 }
 
-/** Each batch of a signing round holds exactly one message. */
-async function send(
-  context: SignerContext,
-  p: { state: SignSession; hop: Hop; batches: Uint8Array[] },
-): Promise<string> {
-  const { sessionId: session, counterparty } = p.state.entry;
-  const to = counterparty as Party;
-  return sealMessage(
-    { own: context.identity, receiver: peerOf(context, to) },
-    {
-      context: { session, protocol: 'sign', round: p.hop, from: context.party, to, subject: subjectOf(p.state.entry) },
-      body: encodeBatch(p.batches.flatMap(decodeBatch)),
-    },
-  );
+/** What came is the counterparty's, signed: there is nobody else to blame. */
+function stepEngine(state: SignSession, batch: Uint8Array): Uint8Array {
+  return blaming(state.run.counterparty, () => state.engine.step(batch));
 }
 
-/** The batches of a hop, one a round: one in the first hop, two in the others. */
-async function receive(
-  context: SignerContext,
-  p: { state: SignSession; hop: Hop; message: string },
-): Promise<Uint8Array[]> {
-  const { sessionId: session, counterparty } = p.state.entry;
-  const from = counterparty as Party;
-  const body = await openMessage(
-    { own: context.identity, sender: peerOf(context, from) },
-    {
-      context: { session, protocol: 'sign', round: p.hop, from, to: context.party, subject: subjectOf(p.state.entry) },
-      message: p.message,
-    },
-  );
-  refuseBanned(context, { keyId: p.state.entry.keyId, party: from });
-  const messages = blaming(from, () => decodeBatch(body));
-  const expected = p.hop === 1 ? 1 : 2;
-  if (messages.length !== expected) {
-    throw new Refusal('bad_message', `hop ${p.hop} holds ${messages.length} messages, expected ${expected}`, {
-      culprit: from,
-    });
+/** Any error ends the run. */
+async function work<T>(context: SignerContext, state: SignSession, step: () => Promise<T>): Promise<T> {
+  try {
+    return await step();
+  } catch (error) {
+    state.close();
+    rethrowEngineFault(context, { ...state.run, error });
   }
-  return messages.map((message) => encodeBatch([{ ...message, from }]));
 }

@@ -78,6 +78,8 @@ export interface PolicyReceipt {
   wallet: ReceiptWallet;
   transaction_id: string;
   decision_id: string;
+  /** Slots (shared/domain/slot.ts) that the payment had before and gives up with this receipt. */
+  replaces?: string[] | undefined;
   intent: PaymentIntent;
   iat: number;
   exp: number;

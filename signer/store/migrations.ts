@@ -77,20 +77,25 @@ export const migrations: readonly string[] = [
   create table payments (
     transaction_id text primary key,
     key_id text not null,
+    -- Empty: never to be signed.
     slot text not null,
+    intent text not null,
+    -- Unix seconds; null for a nonce.
+    valid_before integer,
     decision_id text not null,
     at_ms integer not null
   ) strict;
   create index payments_by_key on payments (key_id);
-  -- Signatures that are known here, to be given again for the same digest and wallet.
+  -- Signatures that this signer took part in, to be given again for the same digest and wallet; null until it is told.
   create table signatures (
     address text not null,
     digest blob not null,
     key_id text not null,
-    signature blob not null,
+    signature blob,
     at_ms integer not null,
     primary key (address, digest)
   ) strict;
+  create index signatures_by_key on signatures (key_id);
 
   -- The newest limits of each wallet, as the account's owner signed them.
   create table limits (

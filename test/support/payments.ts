@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { CryptoKey } from 'jose';
 import { type Address, encodeFunctionData, erc20Abi, type Hex } from 'viem';
 import { deriveEvmAddress } from '../../shared/chain/derive-address.ts';
@@ -14,11 +15,14 @@ export interface TestKey {
   chainCode: Hex;
 }
 
-/** 5 ether to RECIPIENT on the local chain. */
+/** Signers never take a payment's id or a nonce for another payment, so every request has its own. */
+const counters = { payment: 0, nonce: 0 };
+
+/** 5 ether to RECIPIENT on the local chain, at a nonce that no other one has. */
 export function nativeTransfer(changes: Partial<EvmTransaction> = {}): EvmTransaction {
   return {
     chainId: 31337,
-    nonce: 0,
+    nonce: counters.nonce++,
     to: RECIPIENT,
     valueWei: '5000000000000000000',
     data: '0x',
@@ -42,7 +46,7 @@ function receiptFor(key: TestKey, p: { path: string; intent?: Partial<PolicyRece
     account_id: 'acct_1',
     agent_id: 'agent_1',
     wallet: { key_id: key.keyId, path: p.path, address: deriveEvmAddress({ ...key, path: p.path }) },
-    transaction_id: 'txn_1',
+    transaction_id: `txn_${++counters.payment}`,
     decision_id: 'dec_1',
     intent: {
       chain: 'eip155:31337',
@@ -91,7 +95,7 @@ function authorization(key: TestKey, path: string): TransferAuthorization {
     value: '7500000',
     validAfter: nowSeconds - 600,
     validBefore: nowSeconds + 60,
-    nonce: `0x${'a1'.repeat(32)}`,
+    nonce: `0x${randomBytes(32).toString('hex')}`,
   };
 }
 

@@ -128,7 +128,7 @@ describe('each signer by itself refuses', () => {
       .setProtectedHeader({ alg: 'EdDSA', typ: 'JWT' })
       .sign(signers.policyKey);
     const unsigned = `${Buffer.from('{"alg":"none","typ":"purser-receipt+jwt"}').toString('base64url')}.${payload}.`;
-    const changed = Buffer.from(claims.toString().replace('txn_1', 'txn_2')).toString('base64url');
+    const changed = Buffer.from(claims.toString().replace('dec_1', 'dec_2')).toString('base64url');
     for (const receipt of [untyped, unsigned, `${header}.${changed}.${signature}`, 'a.b.c', '']) {
       await everySignerRefuses({ ...valid, receipt }, 'receipt_invalid', /receipt does not verify/);
     }
@@ -246,7 +246,7 @@ describe('messages between signers', () => {
     const message = await bend({ first, session });
     const joined = await transport.call<{ message: string }>(peer(2), {
       path: '/v1/sign/join',
-      body: { ...request, counterparty: 1, message },
+      body: { ...request, counterparty: 1, epoch: 1, message },
       ...options,
     });
     return { first, second: joined.message, options };
@@ -473,7 +473,7 @@ describe('a signer that cheats inside a message that it signed', () => {
       transport.call(peer(2), {
         path: '/v1/sign/join',
         session: run,
-        body: { ...request, counterparty: 1, message: sent },
+        body: { ...request, counterparty: 1, epoch: 1, message: sent },
         timeoutMs: TIMEOUT_MS,
       });
     await expect(join(session, cheat)).rejects.toMatchObject({ party: 2, code: 'protocol_fault', culprit: 1 });

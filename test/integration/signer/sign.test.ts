@@ -52,6 +52,8 @@ describe('three signers', () => {
     await signers?.stop();
   });
 
+  /** A request that nobody has made before. */
+  const fresh = () => signRequestFor(key, { policyKey: signers.policyKey });
   const signByPair = async (a: Party, b: Party, path = 'm/44/60/0/0/7') =>
     coordinateSign(transport, {
       pair: [peers.get(a)!, peers.get(b)!],
@@ -125,18 +127,14 @@ describe('three signers', () => {
   });
 
   it('take as many requests as come, a few at a time', async () => {
-    const request = await signRequestFor(key, { policyKey: signers.policyKey });
-    const signed = await Promise.all(Array.from({ length: 24 }, () => client.sign(request)));
-    // A threshold signature differs each time, for the same digest.
-    expect(new Set(signed.map(({ digest }) => digest)).size).toBe(1);
-    expect(new Set(signed.map(({ signature }) => signature)).size).toBe(24);
+    const signed = await Promise.all(Array.from({ length: 24 }, async () => client.sign(await fresh())));
+    expect(new Set(signed.map(({ digest }) => digest)).size).toBe(24);
   });
 
   it('F2: sign on with one of them killed, refuse new keys in plain words, and use the stored share after its restart', async () => {
-    const request = await signRequestFor(key, { policyKey: signers.policyKey });
     for (const party of PARTIES) {
       await signers.kill(party);
-      await expect(client.sign(request)).resolves.toHaveProperty('signature');
+      await expect(client.sign(await fresh())).resolves.toHaveProperty('signature');
       const making = client.generateKey({ keyId: `ckey_without_${party}` });
       await expect(making).rejects.toThrow(SignerUnavailable);
       await expect(making).rejects.toThrow(new RegExp(`a new key needs all three signers: signer ${party}`));
@@ -145,19 +143,18 @@ describe('three signers', () => {
     }
     await signers.kill(1);
     await signers.kill(2);
-    await expect(client.sign(request)).rejects.toThrow(SignerUnavailable);
+    await expect(client.sign(await fresh())).rejects.toThrow(SignerUnavailable);
     await Promise.all([signers.restart(1), signers.restart(2)]);
-    await expect(client.sign(request)).resolves.toHaveProperty('signature');
+    await expect(client.sign(await fresh())).resolves.toHaveProperty('signature');
     expect((await client.health()).every(({ ok }) => ok)).toBe(true);
   });
 
   it('go round a signer that hangs', async () => {
     const options = { signers: signers.endpoints, identity: signers.coordinatorIdentity };
     const impatient = createSignerClient({ ...options, signCallTimeoutMs: 1_500 });
-    const request = await signRequestFor(key, { policyKey: signers.policyKey });
     signers.pause(2);
     try {
-      for (let i = 0; i < 4; i++) await expect(impatient.sign(request)).resolves.toHaveProperty('signature');
+      for (let i = 0; i < 4; i++) await expect(impatient.sign(await fresh())).resolves.toHaveProperty('signature');
       const health = await impatient.health();
       expect(health.find(({ party }) => party === 2)).toMatchObject({
         ok: false,
@@ -233,6 +230,7 @@ describe('three signers', () => {
     const request = await signRequestFor(key, {
       policyKey: signers.policyKey,
       transaction: nativeTransfer({ nonce: 4242 }),
+      receipt: (valid) => ({ ...valid, transaction_id: 'txn_logged' }),
     });
     const { digest, signature } = await coordinateSign(transport, {
       pair: [peers.get(1)!, peers.get(2)!],
@@ -246,7 +244,7 @@ describe('three signers', () => {
       const row = db.prepare('select * from signing_log order by seq desc limit 1').get()!;
       expect(row).toMatchObject({
         key_id: key.keyId,
-        transaction_id: 'txn_1',
+        transaction_id: 'txn_logged',
         counterparty: 3 - party,
         receipt: request.receipt,
       });
@@ -273,8 +271,7 @@ describe('three signers', () => {
     await signers.restart(2);
     await expect(signByPair(2, 3)).rejects.toMatchObject({ party: 2, code: 'share_damaged' });
     await expect(signByPair(2, 3)).rejects.toThrow(/the stored share of key ckey_main, epoch 1, does not open/);
-    const request = await signRequestFor(key, { policyKey: signers.policyKey });
-    for (let i = 0; i < 3; i++) await expect(client.sign(request)).resolves.toHaveProperty('signature');
+    for (let i = 0; i < 3; i++) await expect(client.sign(await fresh())).resolves.toHaveProperty('signature');
     await signers.kill(2, 'SIGTERM');
     const again = new DatabaseSync(file);
     expect(again.prepare('select count(*) as n from bans').get()).toEqual({ n: 0 });
