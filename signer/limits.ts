@@ -14,11 +14,14 @@ import type { Spending } from './store/spending.ts';
 const TOLD_MAX = 4_000;
 
 const minor = z.string().regex(/^(0|[1-9][0-9]{0,79})$/);
+/** An initiator gives its part away before the joiner completes the signature: within the life of the session, and a little. */
+const COMPLETION_MS_MAX = 40_000;
+
 const asset = z.string().max(100);
 const level = z.strictObject({ slot: z.string().max(64), asset, amount: minor });
 const newsSchema = z.strictObject({
   documents: z.array(z.string().max(LIMITS_DOCUMENT_MAX)).max(2),
-  spent: z.array(level.extend({ ageMs: z.int().nonnegative() })).max(TOLD_MAX),
+  spent: z.array(level.extend({ ageMs: z.int().min(-COMPLETION_MS_MAX) })).max(TOLD_MAX),
   pending: z.array(level).max(TOLD_MAX),
 });
 /** What one of a pair tells the other: limits, what it alone knows was signed away, and what it is signing now. */
@@ -93,7 +96,7 @@ export function holdLimit(
       judge(news.data.pending.map(({ amount, ...rest }) => ({ ...rest, amountMinor: BigInt(amount) })));
     },
     settle() {
-      const settledAtMs = context.now().getTime();
+      const settledAtMs = context.now().getTime() + (p.role === 'initiator' ? COMPLETION_MS_MAX : 0);
       const both = bitOf(context.party) | bitOf(counterparty);
       for (const { asset, amountMinor } of asked) {
         if (amountMinor === 0n) continue;
@@ -179,7 +182,7 @@ function tellNews(
   }
   const told = untold.slice(0, TOLD_MAX);
   news.spent = told.map(({ slot, asset, amountMinor, atMs }) => {
-    return { slot, asset, amount: `${amountMinor}`, ageMs: Math.max(0, nowMs - atMs) };
+    return { slot, asset, amount: `${amountMinor}`, ageMs: Math.max(-COMPLETION_MS_MAX, nowMs - atMs) };
   });
   for (const asset of new Set(untold.slice(TOLD_MAX).map((row) => row.asset))) {
     const rest = untold.slice(TOLD_MAX).filter((row) => row.asset === asset);
