@@ -8,6 +8,8 @@ export type RefusalReason =
   | 'intent_mismatch'
   /** The nonce was used for another payment, or the payment has another nonce. */
   | 'slot_taken'
+  /** More than the account's owner allows. */
+  | 'limit_exceeded'
   /** No ready key of that id at this signer. */
   | 'unknown_key'
   /** The key id was used before; key ids are never used twice. */

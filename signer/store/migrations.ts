@@ -106,17 +106,29 @@ export const migrations: readonly string[] = [
     at_ms integer not null,
     primary key (key_id, wallet)
   ) strict;
-  -- What was signed away, by slot, to be counted against a day. Bits of parties: 1, 2, 4.
+  -- What put another owner's key in place of the one before, as the one before signed it.
+  create table owner_key_changes (
+    key_id text not null,
+    version integer not null,
+    document text not null,
+    at_ms integer not null,
+    primary key (key_id, version)
+  ) strict;
+  -- What was signed away, to be counted against a day: each height that the cost of a slot rose to. Bits of parties that
+  -- know of it: 1, 2, 4.
   create table spending (
+    key_id text not null,
+    -- SHA-256.
     slot text not null,
     wallet text not null,
-    chain text not null,
+    -- With its chain.
     asset text not null,
     amount_minor text not null,
     known_to integer not null,
     at_ms integer not null,
-    primary key (slot, asset)
+    primary key (slot, asset, amount_minor)
   ) strict;
-  create index spending_by_wallet on spending (wallet, chain, asset, at_ms);
+  create index spending_by_wallet on spending (wallet, asset, at_ms);
+  create index spending_by_key on spending (key_id, slot);
   `,
 ];
