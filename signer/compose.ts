@@ -1,4 +1,5 @@
 import { createLogger } from '../shared/log.ts';
+import { createSignerBackup } from './backup/backup.ts';
 import type { SignerConfig } from './config.ts';
 import type { SignerContext } from './context.ts';
 import { engineVersion } from './engine/engine.ts';
@@ -31,9 +32,11 @@ export async function composeSigner(config: SignerConfig): Promise<SignerContext
   });
   const onExpired = (expired: { id: string; kind: string }) =>
     log.warn(expired, 'a session took too long and was dropped');
+  const identity = await loadSignerIdentity(config.identityFile);
+  const { party, backup: target } = config;
   return {
-    party: config.party,
-    identity: await loadSignerIdentity(config.identityFile),
+    party,
+    identity,
     peers,
     coordinatorKey: await parseVerificationKey(config.coordinatorPublicKey),
     operatorKey: config.operatorPublicKey ? await parseVerificationKey(config.operatorPublicKey) : undefined,
@@ -42,6 +45,7 @@ export async function composeSigner(config: SignerConfig): Promise<SignerContext
     engineChoice: config.engine,
     store,
     kekRotation: createKekRotation({ source: config.keks, keyEncryption, store, log }),
+    backup: createSignerBackup({ target, party, store, signingKey: identity.signingKey, log, now }),
     shares: createShareCache({ engine, store }),
     sessions: createSessionTable({ now, onExpired }),
     log,

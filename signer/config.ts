@@ -1,6 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { isDevelopmentSecret } from '../shared/domain/development-mark.ts';
+import type { BackupTarget } from './backup/backup.ts';
+import { createEncrypter } from './backup/frame.ts';
 import type { EngineChoice } from './engine/load.ts';
 import { environmentKekSource, fileKekSource, type KekSource, parseKeks, readKekFile } from './kek-source.ts';
 import { othersThan, PARTIES, type Party } from './parties.ts';
@@ -13,6 +15,8 @@ export interface SignerConfig {
   dataDir: string;
   /** Key-encryption keys: the one under which shares are sealed, and those before it. */
   keks: KekSource;
+  /** Undefined: no backup is kept. */
+  backup: BackupTarget | undefined;
   identityFile: string;
   /** Public identities of the other two signers. */
   peers: ReadonlyMap<Party, string>;
@@ -43,6 +47,8 @@ const schema = z.object({
   PURSER_SIGNER_KEK_FILE: z.string().min(1).optional(),
   PURSER_SIGNER_KEK: z.string().min(1).optional(),
   PURSER_SIGNER_KEK_PREVIOUS: z.string().min(1).optional(),
+  PURSER_SIGNER_BACKUP_DIR: z.string().min(1, 'must be a directory').optional(),
+  PURSER_SIGNER_BACKUP_RECIPIENT: z.string().min(1).optional(),
   PURSER_SIGNER_IDENTITY_FILE: z.string('is missing; make it with signer/init.ts').min(1, 'must be a file'),
   PURSER_SIGNER_PEERS: z
     .string('is missing; it is a JSON object of party and public identity')
@@ -95,6 +101,7 @@ export function readSignerConfig(env: Record<string, string | undefined>): Signe
     port: e.PURSER_SIGNER_PORT,
     dataDir: e.PURSER_SIGNER_DATA_DIR,
     keks: kekSource(e, isProduction),
+    backup: backupTarget({ dir: e.PURSER_SIGNER_BACKUP_DIR, recipients: e.PURSER_SIGNER_BACKUP_RECIPIENT }),
     identityFile: e.PURSER_SIGNER_IDENTITY_FILE,
     peers,
     coordinatorPublicKey: e.PURSER_COORDINATOR_PUBLIC_KEY,
@@ -141,6 +148,25 @@ function kekText(e: KekSettings): SecretText {
 function kekSource(e: KekSettings, isProduction: boolean): KekSource {
   if (e.PURSER_SIGNER_KEK_FILE !== undefined) return fileKekSource({ file: e.PURSER_SIGNER_KEK_FILE, isProduction });
   return environmentKekSource({ current: e.PURSER_SIGNER_KEK!, previous: e.PURSER_SIGNER_KEK_PREVIOUS });
+}
+
+/** One of the two alone would be a backup that somebody believes in. */
+function backupTarget(p: { dir: string | undefined; recipients: string | undefined }): BackupTarget | undefined {
+  const { dir } = p;
+  if (dir === undefined && p.recipients === undefined) return undefined;
+  if (dir === undefined || p.recipients === undefined) {
+    throw new Error('PURSER_SIGNER_BACKUP_DIR and PURSER_SIGNER_BACKUP_RECIPIENT must be set together, or neither');
+  }
+  const recipients = p.recipients.split(',').map((recipient) => recipient.trim());
+  try {
+    createEncrypter(recipients);
+  } catch {
+    // Whoever puts the private half here must not find it in a log.
+    throw new Error(
+      'PURSER_SIGNER_BACKUP_RECIPIENT must be age recipients (age1…), separated by commas, as npm run signers -- backup-key prints them',
+    );
+  }
+  return { dir, recipients };
 }
 
 /** Names each: whoever has a folder of npm start, or a backup of it, has these. */

@@ -1,5 +1,6 @@
 import type { CryptoKey } from 'jose';
 import type { Logger } from '../shared/log.ts';
+import type { SignerBackup } from './backup/backup.ts';
 import type { ThresholdEngine } from './engine/engine.ts';
 import type { EngineChoice } from './engine/load.ts';
 import type { PeerIdentity, SignerIdentity } from './identity.ts';
@@ -22,6 +23,7 @@ export interface SignerContext {
   engineChoice: EngineChoice;
   store: SignerStore;
   kekRotation: KekRotation;
+  backup: SignerBackup;
   shares: ShareCache;
   sessions: SessionTable;
   log: Logger;

@@ -121,6 +121,7 @@ export async function commitKeygen(
   }
   if (context.store.stateOf(keyId) === 'stored') {
     context.store.activateKey(keyId);
+    context.backup.changed(keyId);
     context.log.info({ keyId }, 'a new key is ready');
   }
   return { ready: true };
@@ -152,6 +153,7 @@ async function finish(context: SignerContext, p: { session: string; state: Keyge
   const publicKey = bytesToHex(readBack.publicKey);
   const chainCode = bytesToHex(readBack.chainCode);
   readBack.free();
+  await context.backup.keep({ keyId, epoch: FIRST_EPOCH });
   const claim = storedClaim(context, { keyId, session: p.session, party: context.party, publicKey, chainCode });
   const attestation = await attestShare(context.identity, claim);
   // The run is over; the key stays "stored" until all three say so. An abort by session id still gives it up.

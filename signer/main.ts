@@ -27,6 +27,7 @@ async function start(): Promise<void> {
     const finish = () => {
       context.sessions.stop();
       context.kekRotation.stop();
+      context.backup.stop();
       context.shares.clear();
       context.store.close();
       log.info('stopped');
@@ -43,6 +44,7 @@ async function start(): Promise<void> {
     stop(1);
   });
   context.kekRotation.start();
+  context.backup.start();
   server.listen(config.port, config.host, () => {
     const { port } = server.address() as AddressInfo;
     const { build } = context.engine;

@@ -19,6 +19,7 @@ export const refusals = {
   unknown_session: 409,
   other_epoch: 409,
   records_missing: 503,
+  backup_failed: 503,
   // About the messages: the session is over, and somebody should look.
   bad_message: 400,
   protocol_fault: 502,

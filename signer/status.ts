@@ -1,3 +1,4 @@
+import type { BackupStatus } from './backup/backup.ts';
 import type { SignerContext } from './context.ts';
 import type { Party } from './parties.ts';
 import type { KekStatus } from './rotate-kek.ts';
@@ -12,15 +13,18 @@ export interface SignerStatus {
   keys: KeyFacts[];
   bans: Ban[];
   kek: KekStatus;
+  /** Null: there is no target for one. */
+  backup: BackupStatus | null;
 }
 
 export async function status(context: SignerContext): Promise<SignerStatus> {
-  const { party, engine, store, kekRotation } = context;
+  const { party, engine, store, kekRotation, backup } = context;
   return {
     party,
     engine: engine.build,
     keys: store.listKeys(),
     bans: store.listBans(),
     kek: kekRotation.status(),
+    backup: backup.status(),
   };
 }

@@ -2,6 +2,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { KeyEncryption } from './kek.ts';
 import { type BanStore, createBanStore } from './store/bans.ts';
 import { openDatabase, transaction } from './store/database.ts';
+import { createDumpStore, type DumpStore } from './store/dump.ts';
 import { createEpochStore, type EpochStore } from './store/epochs.ts';
 import { createRecordStore, type RecordStore } from './store/records.ts';
 import { createResealStore, type ResealStore } from './store/reseal.ts';
@@ -10,7 +11,7 @@ import { createShareStore, type ShareStore } from './store/shares.ts';
 import { createSigningLog, type SigningLog } from './store/signing-log.ts';
 
 /** One signer's memory: a SQLite file that no other process opens. One file in store/ for each kind of thing in it. */
-export interface SignerStore extends ShareStore, EpochStore, ResealStore, BanStore, RecordStore, SigningLog {
+export interface SignerStore extends ShareStore, EpochStore, ResealStore, DumpStore, BanStore, RecordStore, SigningLog {
   /** Several changes as one: durable on return, undone when `run` throws. */
   transaction<T>(run: () => T): T;
   close(): void;
@@ -34,6 +35,7 @@ export function openSignerStore(p: {
     ...createShareStore({ ...p, db, sealing, epochsOf: epochs.epochsOf }),
     ...epochs,
     ...createResealStore({ db, sealing }),
+    ...createDumpStore({ db, sealing }),
     ...createBanStore({ ...p, db }),
     ...createRecordStore({ ...p, db }),
     ...createSigningLog({ ...p, db }),
