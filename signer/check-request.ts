@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import type { SignPayload } from '../shared/domain/receipt.ts';
 import { ReceiptError, verifyReceipt } from '../shared/receipt.ts';
 import { checkIntent, checkWallet } from './check-intent.ts';
 import type { SignerContext } from './context.ts';
@@ -8,7 +7,7 @@ import { refuseBanned } from './fault.ts';
 import { PARTIES } from './parties.ts';
 import type { SlotUse } from './records.ts';
 import { Refusal } from './refusal.ts';
-import { intentOf, slotOf } from './slot.ts';
+import { useOf } from './slot.ts';
 
 /** What both signers of a pair are asked. */
 export const signRequestShape = {
@@ -52,22 +51,4 @@ export async function checkRequest(context: SignerContext, body: z.infer<typeof 
   });
   context.store.checkUse(use);
   return use;
-}
-
-/** How a signature is recorded. */
-export function useOf(p: {
-  keyId: string;
-  address: `0x${string}`;
-  payload: SignPayload;
-  transactionId: string;
-  decisionId: string;
-  replaces: readonly string[];
-}): SlotUse {
-  const { keyId, transactionId, decisionId, replaces, payload } = p;
-  return {
-    ...{ keyId, transactionId, decisionId, replaces },
-    slot: slotOf(payload, p.address),
-    intent: intentOf(payload, p.address),
-    validBefore: payload.kind === 'transfer-authorization' ? payload.authorization.validBefore : null,
-  };
 }

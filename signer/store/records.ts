@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { type BoundPayment, type BoundSlot, checkUse, type SlotUse } from '../records.ts';
+import { rebuildRecords } from './rebuild-records.ts';
 
 /** Whose signature over what. */
 export interface SignatureId {
@@ -27,6 +28,7 @@ export interface RecordStore {
 }
 
 export function createRecordStore({ db, now }: { db: DatabaseSync; now: () => Date }): RecordStore {
+  rebuildRecords(db);
   const selectHasRecords = db.prepare('select 1 from keys where key_id = ? and has_records = 1');
   const selectSlot = db.prepare('select intent, transaction_id as "transactionId" from slots where slot = ?');
   const selectPayment = db.prepare(
