@@ -60,8 +60,6 @@ export interface SignerClient {
   health(): Promise<SignerHealth[]>;
   /** What each signer holds, or why it does not say; never throws. */
   status(): Promise<(SignerStatus | { party: Party; error: string })[]>;
-  /** Has each signer write its backup anew; what each answered, or why it did not; never throws. */
-  backup(): Promise<({ party: Party } & (BackupStatus | { error: string }))[]>;
   /** Asks each signer for the same; what each answered, or why it did not; never throws. */
   askEach<T extends object>(p: {
     path: OperationPath;
@@ -254,7 +252,6 @@ export function createSignerClient(o: SignerClientOptions): SignerClient {
   return {
     health,
     status,
-    backup,
     askEach,
     backup,
     generateKey,
@@ -307,7 +304,6 @@ function usableElsewhere(error: unknown): NoAnswer | RefusedBySigner {
     case 'unknown_session':
     case 'other_epoch':
     case 'records_missing':
-    case 'backup_failed':
     case 'limits_differ':
     case 'limits_outdated':
     case 'backup_failed':
