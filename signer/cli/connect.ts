@@ -22,6 +22,11 @@ export async function connectSigners(env: NodeJS.ProcessEnv): Promise<SignerClie
   return createSignerClient({ signers, identity: await loadCoordinatorIdentity(file), role: 'operator' });
 }
 
+/** Addresses and public identities of the three signers, without asking them. @throws UsageError */
+export function readEndpoints(env: NodeJS.ProcessEnv): z.infer<typeof endpoints> {
+  return env.PURSER_SIGNERS ? parse(endpoints, env.PURSER_SIGNERS, 'PURSER_SIGNERS') : fromHome(env).signers;
+}
+
 function fromEnvironment(env: NodeJS.ProcessEnv): z.infer<typeof home> {
   if (!env.PURSER_OPERATOR_KEY_FILE) {
     throw new UsageError('PURSER_OPERATOR_KEY_FILE is missing; signer/init.ts --kind operator makes one');

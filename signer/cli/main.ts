@@ -1,15 +1,19 @@
 // `npm run signers -- COMMAND …`: what an operator does with the three signers. One file for each group of commands.
 import { parseArgs } from 'node:util';
 import type { SignerClient } from '../client.ts';
+import { backupCommands } from './backup.ts';
 import { type Command, UsageError } from './command.ts';
 import { connectSigners } from './connect.ts';
 import { refreshCommands } from './refresh.ts';
 import { repairCommands } from './repair.ts';
+import { restoreCommands } from './restore.ts';
 import { statusCommands } from './status.ts';
 import { unbanCommands } from './unban.ts';
 
 const commands: Readonly<Record<string, Command>> = {
   ...statusCommands,
+  ...backupCommands,
+  ...restoreCommands,
   ...refreshCommands,
   ...repairCommands,
   ...unbanCommands,
