@@ -8,6 +8,7 @@ import type {
   SignPayload,
   TransactionPayload,
 } from '../shared/domain/receipt.ts';
+import { authorizationSlot } from '../shared/domain/slot.ts';
 import { signReceipt } from '../shared/receipt.ts';
 
 /** What the signing step needs, complete: it has no database. */
@@ -66,7 +67,7 @@ export function authorizationReceipt(
   policyKey: PolicyKey,
   { row, wallet, payload, now }: { row: X402PaymentRow; wallet: WalletRow; payload: AuthorizationPayload; now: Date },
 ): Promise<Allotment<AuthorizationPayload>> {
-  const { to, value, domain, validAfter, validBefore, nonce } = payload.authorization;
+  const { from, to, value, domain, validAfter, validBefore, nonce } = payload.authorization;
   const intent: PaymentIntent = {
     chain: row.chain,
     asset: domain.verifyingContract,
@@ -75,8 +76,10 @@ export function authorizationReceipt(
     max_fee_minor: '0',
     authorization: { valid_after: validAfter, valid_before: validBefore, nonce },
   };
+  const replaces = row.former_nonces.map((former) => authorizationSlot({ domain, from, nonce: former }));
   const iat = Math.floor(now.getTime() / 1000);
-  return issue(policyKey, { row, wallet, payload, intent, iat, exp: validBefore });
+  const allowed = { intent, iat, exp: validBefore, ...(replaces.length > 0 && { replaces }) };
+  return issue(policyKey, { row, wallet, payload, ...allowed });
 }
 
 async function issue<Payload extends SignPayload>(
@@ -91,6 +94,7 @@ async function issue<Payload extends SignPayload>(
     wallet: WalletRow;
     payload: Payload;
     intent: PaymentIntent;
+    replaces?: string[];
     iat: number;
     exp: number;
   },

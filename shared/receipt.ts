@@ -2,12 +2,11 @@ import { type CryptoKey, errors, importJWK, jwtVerify, SignJWT } from 'jose';
 import { z } from 'zod';
 import { developmentMark } from './domain/development-mark.ts';
 import type { PolicyReceipt } from './domain/receipt.ts';
+import { replacedSlotsMax } from './domain/slot.ts';
 
 const RECEIPT_TYPE = 'purser-receipt+jwt';
 /** Clocks of the policy step and of the signers may differ by this much. */
 const CLOCK_TOLERANCE_SECONDS = 30;
-/** So many former slots of a payment a receipt names at most: it must stay small enough to be sent. */
-export const REPLACED_SLOTS_MAX = 16;
 const SLOT_LENGTH_MAX = 200;
 
 /** Why a receipt does not count. */
@@ -31,7 +30,7 @@ const claims = z.strictObject({
   wallet: z.strictObject({ key_id: id, path: id, address }),
   transaction_id: id,
   decision_id: id,
-  replaces: z.array(z.string().min(1).max(SLOT_LENGTH_MAX)).min(1).max(REPLACED_SLOTS_MAX).optional(),
+  replaces: z.array(z.string().min(1).max(SLOT_LENGTH_MAX)).min(1).max(replacedSlotsMax).optional(),
   intent: z.strictObject({
     chain: id,
     asset: z.union([z.literal('native'), address]),

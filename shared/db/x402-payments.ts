@@ -1,6 +1,7 @@
 import type { Address, Hex } from 'viem';
 import type { ApprovalStatus } from '../domain/approval.ts';
 import type { Decision } from '../domain/policy/engine.ts';
+import { replacedSlotsMax } from '../domain/slot.ts';
 import type { AuthorizationStamp } from '../domain/x402.ts';
 import type { Queryable } from './pool.ts';
 
@@ -54,6 +55,8 @@ export interface X402PaymentRow {
   readonly decision_id: string | null;
   readonly decision: Decision | null;
   readonly auth_nonce: Hex | null;
+  /** Nonces of authorisations that it had before, oldest first: as many of the newest as a receipt can name. */
+  readonly former_nonces: readonly Hex[];
   /** Unix seconds. */
   readonly valid_after: string | null;
   readonly valid_before: string | null;
@@ -218,9 +221,10 @@ export async function stampX402Payment(
 export async function clearX402Stamp(db: Queryable, { id }: { id: string }): Promise<void> {
   await db.query(
     `update x402_payments set auth_nonce = null, valid_after = null, valid_before = null, settlement = null,
+            former_nonces = (former_nonces || auth_nonce)[greatest(cardinality(former_nonces) + 2 - $2, 1):],
             status_detail = 'created', updated_at = now()
      where id = $1 and status = 'pending'`,
-    [id],
+    [id, replacedSlotsMax],
   );
 }
 

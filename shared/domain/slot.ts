@@ -4,6 +4,9 @@
  * `eip155:1/0xwallet/nonce/7`, `eip155:1/0xtoken/0xwallet/auth/0x…`.
  */
 
+/** So many former slots of a payment a receipt names at most: it must stay small enough to be sent. */
+export const replacedSlotsMax = 16;
+
 /** @param p.nonce of the wallet's transaction */
 export function transactionSlot(p: { chainId: number; wallet: string; nonce: number }): string {
   return `eip155:${p.chainId}/${p.wallet}/nonce/${p.nonce}`.toLowerCase();

@@ -1,6 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { decodePaymentSignatureHeader } from '@x402/core/http';
 import fc from 'fast-check';
+import { decodeJwt } from 'jose';
 import { hashTypedData } from 'viem';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createAwaitApproval } from '../../../activities/await-approval.ts';
@@ -244,9 +245,30 @@ describe('stamping', () => {
     await expectKept(made);
     const second = await stamped(id);
     expect(second.allotment.payload.authorization.nonce).not.toBe(nonce);
+    expect(replacedBy(first.allotment)).toBeUndefined();
+    expect(replacedBy(second.allotment)).toEqual([slotOf(first.allotment)]);
     // Whoever slept meanwhile comes back with what was signed for the first one.
     expect(await issue(id, await sign(first.allotment))).toEqual({ outcome: 'again' });
     expect(await issue(id, await sign(second.allotment))).toEqual({ outcome: 'issued' });
+  });
+});
+
+/** What the receipt tells the signers to forget. */
+const replacedBy = ({ receipt }: Allotment<AuthorizationPayload>) => decodeJwt(receipt).replaces;
+const slotOf = ({ payload: { authorization } }: Allotment<AuthorizationPayload>) =>
+  `eip155:31337/${authorization.domain.verifyingContract}/${authorization.from}/auth/${authorization.nonce}`.toLowerCase();
+
+describe('stamping again and again', () => {
+  it('names the newest 16 of the authorisations before', async () => {
+    const { row } = await make();
+    const slots: string[] = [];
+    for (let i = 0; i < 18; i++) {
+      const { allotment } = await stamped(row.id);
+      expect(replacedBy(allotment)).toEqual(i === 0 ? undefined : slots.slice(-16));
+      slots.push(slotOf(allotment));
+      const { nonce } = allotment.payload.authorization;
+      await inTransaction(pool, (db) => recordAuthorization(db, { ledgerId: row.id, fact: { nonce, isOver: true } }));
+    }
   });
 });
 
