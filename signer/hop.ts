@@ -2,6 +2,7 @@ import { peerOf, type SignerContext } from './context.ts';
 import { decodeBatch, encodeBatch } from './engine/engine.ts';
 import { openMessage, sealMessage } from './envelope.ts';
 import { blaming, refuseBanned } from './fault.ts';
+import type { LimitNews } from './limits.ts';
 import type { Party } from './parties.ts';
 import { Refusal } from './refusal.ts';
 
@@ -23,41 +24,60 @@ export interface SignRun {
   subject: string;
 }
 
-/** Seals the messages of a hop for the other one of the pair. */
+/** Bytes that say how long the news before the messages are. */
+const NEWS_LENGTH_BYTES = 4;
+
+/** Seals the messages of a hop for the other one of the pair, behind what else it is to hear. */
 export function sealHop(
   context: SignerContext,
-  { run, hop, batches }: { run: SignRun; hop: Hop; batches: Uint8Array[] },
+  { run, hop, batches, news = null }: { run: SignRun; hop: Hop; batches: Uint8Array[]; news?: LimitNews | null },
 ): Promise<string> {
+  const told = Buffer.from(JSON.stringify(news));
+  const length = Buffer.alloc(NEWS_LENGTH_BYTES);
+  length.writeUInt32BE(told.length);
   const { session, counterparty: to, subject } = run;
   return sealMessage(
     { own: context.identity, receiver: peerOf(context, to) },
     {
       context: { session, protocol: 'sign', round: hop, from: context.party, to, subject },
-      body: encodeBatch(batches.flatMap(decodeBatch)),
+      body: Buffer.concat([length, told, encodeBatch(batches.flatMap(decodeBatch))]),
     },
   );
 }
 
 /**
- * Opens what {@link sealHop} made. @returns the messages, one batch a round
+ * Opens what {@link sealHop} made. @returns the messages, one batch a round, and the news as they came
  * @throws Refusal `bad_message`, `banned_pair`
  */
 export async function openHop(
   context: SignerContext,
   { run, hop, message }: { run: SignRun; hop: Hop; message: string },
-): Promise<Uint8Array[]> {
+): Promise<{ batches: Uint8Array[]; news: unknown }> {
   const { session, keyId, counterparty: from, subject } = run;
   const body = await openMessage(
     { own: context.identity, sender: peerOf(context, from) },
     { context: { session, protocol: 'sign', round: hop, from, to: context.party, subject }, message },
   );
   refuseBanned(context, { keyId, party: from });
-  const messages = blaming(from, () => decodeBatch(body));
+  const { news, rest } = splitNews(body, { hop, from });
+  const messages = blaming(from, () => decodeBatch(rest));
   const expected = HOP_MESSAGES[hop];
   if (messages.length !== expected) {
     throw new Refusal('bad_message', `hop ${hop} holds ${messages.length} messages, expected ${expected}`, {
       culprit: from,
     });
   }
-  return messages.map((each) => encodeBatch([{ ...each, from }]));
+  return { batches: messages.map((each) => encodeBatch([{ ...each, from }])), news };
+}
+
+/** @throws Refusal `bad_message` of the one that signed it */
+function splitNews(body: Uint8Array, { hop, from }: { hop: Hop; from: Party }): { news: unknown; rest: Uint8Array } {
+  try {
+    const start = NEWS_LENGTH_BYTES;
+    const end = start + Buffer.from(body.subarray(0, start)).readUInt32BE();
+    if (end > body.length) throw new Error('longer than the message');
+    return { news: JSON.parse(Buffer.from(body.subarray(start, end)).toString('utf8')), rest: body.subarray(end) };
+  } catch (cause) {
+    throw new Refusal('bad_message', `hop ${hop} does not tell its news`, { culprit: from, cause });
+  }
 }

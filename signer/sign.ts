@@ -6,6 +6,7 @@ import { digestOf } from './digest/payload.ts';
 import type { SignSession as EngineSession } from './engine/engine.ts';
 import { blaming, rethrowEngineFault } from './fault.ts';
 import { openHop, type SignRun, sealHop } from './hop.ts';
+import { holdLimit, type LimitHold } from './limits.ts';
 import { findRecorded } from './recorded-signature.ts';
 import type { SlotUse } from './records.ts';
 import { Refusal } from './refusal.ts';
@@ -39,6 +40,8 @@ interface SignSession extends Session {
   role: 'initiator' | 'joiner';
   run: SignRun;
   engine: EngineSession;
+  /** Its place in the limits of the account's owner. */
+  limit: LimitHold;
   /** What will be recorded and logged when this party releases its part. */
   use: SlotUse;
   entry: Omit<SigningLogEntry, 'signature'>;
@@ -59,7 +62,12 @@ export async function startSign(
   if (epoch === undefined) throw new Refusal('unknown_key', `signer ${context.party} has no share of ${body.keyId}`);
   const state = openSession(context, { session, body, use, epoch, role: 'initiator' });
   return work(context, state, async () => {
-    const message = await sealHop(context, { ...state, hop: 1, batches: [state.engine.start()] });
+    const message = await sealHop(context, {
+      ...state,
+      hop: 1,
+      batches: [state.engine.start()],
+      news: state.limit.tell(),
+    });
     context.sessions.park(session, state);
     return { message, epoch };
   });
@@ -82,9 +90,10 @@ export async function joinSign(
   }
   const state = openSession(context, { session, body: request, use, epoch, role: 'joiner' });
   return work(context, state, async () => {
-    const [first] = await openHop(context, { ...state, hop: 1, message });
-    const batches = [state.engine.start(), stepEngine(state, first!)];
-    const answer = await sealHop(context, { ...state, hop: 2, batches });
+    const { batches: heard, news } = await openHop(context, { ...state, hop: 1, message });
+    await state.limit.hear(news);
+    const batches = [state.engine.start(), stepEngine(state, heard[0]!)];
+    const answer = await sealHop(context, { ...state, hop: 2, batches, news: state.limit.tell() });
     context.sessions.park(session, state);
     return { message: answer };
   });
@@ -125,30 +134,31 @@ interface Step {
 
 /** Initiator: with rounds 2 and 3 it gives its part away, and is done. */
 async function release(context: SignerContext, { state, message }: Step): Promise<RelayAnswer> {
-  const [first, second] = await openHop(context, { ...state, hop: 2, message });
-  const batches = [stepEngine(state, first!), stepEngine(state, second!)];
+  const { batches: heard, news } = await openHop(context, { ...state, hop: 2, message });
+  await state.limit.hear(news);
+  const batches = heard.map((batch) => stepEngine(state, batch));
   record(context, state, null);
   return { message: await sealHop(context, { ...state, hop: 3, batches }) };
 }
 
 /** Joiner: completes the signature. Its own round 3 would only tell the initiator the same. */
 async function conclude(context: SignerContext, { state, message }: Step): Promise<SignedAnswer> {
-  const [second, third] = await openHop(context, { ...state, hop: 3, message });
-  stepEngine(state, second!);
-  stepEngine(state, third!);
+  const { batches } = await openHop(context, { ...state, hop: 3, message });
+  for (const batch of batches) stepEngine(state, batch);
   const signature = state.engine.takeSignature();
   record(context, state, signature);
   return { signature: bytesToHex(signature), digest: bytesToHex(state.entry.digest) };
 }
 
 /**
- * Binds the slot, and logs, as one: durable on return. What another run has bound meanwhile counts.
+ * Binds the slot, counts what it may cost, and logs, as one: durable on return. What another run has bound meanwhile counts.
  * @throws Refusal `slot_taken`; then nothing may leave
  */
-function record(context: SignerContext, { use, entry }: SignSession, signature: Uint8Array | null): void {
+function record(context: SignerContext, { use, entry, limit }: SignSession, signature: Uint8Array | null): void {
   const { keyId, address, digest } = entry;
   context.store.transaction(() => {
     context.store.bindUse(use);
+    limit.settle();
     context.store.noteSignature({ keyId, address, digest, signature });
     context.store.appendSigningLog({ ...entry, signature });
   });
@@ -183,6 +193,7 @@ function openSession(
     hexToBytes(digest),
     Uint8Array.of(counterparty),
   );
+  const limit = takeLimit(context, { ...p, engine });
   const entry = {
     sessionId: p.session,
     ...{ counterparty, keyId, epoch, path },
@@ -194,7 +205,26 @@ function openSession(
     digest: hexToBytes(digest),
   };
   const run = { session: p.session, keyId, counterparty, subject: subjectOf(entry) };
-  return { role, run, engine, use, entry, close: () => engine.free() };
+  const close = () => {
+    engine.free();
+    limit.close();
+  };
+  return { role, run, engine, limit, use, entry, close };
+}
+
+/** @throws Refusal `limit_exceeded`, `busy` */
+function takeLimit(
+  context: SignerContext,
+  p: { session: string; body: Body; use: SlotUse; role: SignSession['role']; engine: EngineSession },
+): LimitHold {
+  const { session, role } = p;
+  const { keyId, address: wallet, payload, counterparty } = p.body;
+  try {
+    return holdLimit(context, { session, role, keyId, wallet, slot: p.use.slot, payload, counterparty });
+  } catch (error) {
+    p.engine.free();
+    throw error;
+  }
 }
 
 /** What both of a pair must have been asked for. */
