@@ -4,6 +4,7 @@ import type { SignerConfig } from './config.ts';
 import type { SignerContext } from './context.ts';
 import { engineVersion } from './engine/engine.ts';
 import { loadEngine } from './engine/load.ts';
+import { createHoldTable } from './holds.ts';
 import { loadSignerIdentity, type PeerIdentity, parsePublicIdentity, parseVerificationKey } from './identity.ts';
 import { createKeyEncryption } from './kek.ts';
 import type { Party } from './parties.ts';
@@ -48,6 +49,7 @@ export async function composeSigner(config: SignerConfig): Promise<SignerContext
     backup: createSignerBackup({ target, party, store, signingKey: identity.signingKey, log, now }),
     shares: createShareCache({ engine, store }),
     sessions: createSessionTable({ now, onExpired }),
+    holds: createHoldTable(),
     log,
     now,
   };

@@ -3,6 +3,7 @@ import type { Logger } from '../shared/log.ts';
 import type { SignerBackup } from './backup/backup.ts';
 import type { ThresholdEngine } from './engine/engine.ts';
 import type { EngineChoice } from './engine/load.ts';
+import type { HoldTable } from './holds.ts';
 import type { PeerIdentity, SignerIdentity } from './identity.ts';
 import type { Party } from './parties.ts';
 import type { KekRotation } from './rotate-kek.ts';
@@ -26,6 +27,7 @@ export interface SignerContext {
   backup: SignerBackup;
   shares: ShareCache;
   sessions: SessionTable;
+  holds: HoldTable;
   log: Logger;
   now: () => Date;
 }

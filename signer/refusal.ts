@@ -9,6 +9,7 @@ export const refusals = {
   intent_mismatch: 403,
   unsupported_call: 403,
   slot_taken: 409,
+  limit_exceeded: 403,
   unknown_key: 404,
   key_exists: 409,
   malformed: 400,
@@ -19,12 +20,14 @@ export const refusals = {
   unknown_session: 409,
   other_epoch: 409,
   records_missing: 503,
+  limits_differ: 409,
   backup_failed: 503,
   // About the messages: the session is over, and somebody should look.
   bad_message: 400,
   protocol_fault: 502,
   // About what the sender may ask.
   forbidden: 403,
+  limits_outdated: 409,
   // About the sender: answered without a signature, because nobody is known to listen.
   unauthenticated: 401,
   replayed: 401,

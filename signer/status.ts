@@ -12,6 +12,8 @@ export interface SignerStatus {
   engine: string;
   keys: KeyFacts[];
   bans: Ban[];
+  /** Limits that owners set, by key and wallet (`*`: all that have none of their own). */
+  limits: { keyId: string; wallet: string; version: number }[];
   kek: KekStatus;
   /** Null: there is no target for one. */
   backup: BackupStatus | null;
@@ -24,6 +26,7 @@ export async function status(context: SignerContext): Promise<SignerStatus> {
     engine: engine.build,
     keys: store.listKeys(),
     bans: store.listBans(),
+    limits: store.listLimits().map(({ keyId, wallet, version }) => ({ keyId, wallet, version })),
     kek: kekRotation.status(),
     backup: backup.status(),
   };

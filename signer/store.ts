@@ -4,14 +4,25 @@ import { type BanStore, createBanStore } from './store/bans.ts';
 import { openDatabase, transaction } from './store/database.ts';
 import { createDumpStore, type DumpStore } from './store/dump.ts';
 import { createEpochStore, type EpochStore } from './store/epochs.ts';
+import { createLimitStore, type LimitStore } from './store/limits.ts';
 import { createRecordStore, type RecordStore } from './store/records.ts';
 import { createResealStore, type ResealStore } from './store/reseal.ts';
 import { createShareSealing } from './store/sealing.ts';
 import { createShareStore, type ShareStore } from './store/shares.ts';
 import { createSigningLog, type SigningLog } from './store/signing-log.ts';
+import { createSpendingStore, type SpendingStore } from './store/spending.ts';
 
 /** One signer's memory: a SQLite file that no other process opens. One file in store/ for each kind of thing in it. */
-export interface SignerStore extends ShareStore, EpochStore, ResealStore, DumpStore, BanStore, RecordStore, SigningLog {
+export interface SignerStore
+  extends ShareStore,
+    EpochStore,
+    ResealStore,
+    DumpStore,
+    BanStore,
+    RecordStore,
+    SigningLog,
+    LimitStore,
+    SpendingStore {
   /** Several changes as one: durable on return, undone when `run` throws. */
   transaction<T>(run: () => T): T;
   close(): void;
@@ -39,6 +50,8 @@ export function openSignerStore(p: {
     ...createBanStore({ ...p, db }),
     ...createRecordStore({ ...p, db }),
     ...createSigningLog({ ...p, db }),
+    ...createLimitStore({ ...p, db }),
+    ...createSpendingStore({ db }),
     transaction: (run) => transaction(db, run),
     close: () => db.close(),
   };
