@@ -9,6 +9,7 @@ import {
 import type { Pool } from '../shared/db/pool.ts';
 import type { MonthsResult } from '../shared/domain/months.ts';
 import type { Logger } from '../shared/log.ts';
+import { forgetAlerts } from './forget-alerts.ts';
 import { forgetRequests } from './forget-requests.ts';
 import { forgetSignIns } from './forget-sign-ins.ts';
 import { withHeartbeat } from './with-heartbeat.ts';
@@ -47,6 +48,7 @@ export function createKeepMonths({ pool, logger, retention }: MonthsDependencies
       if (misplaced.length > 0) logger.warn({ misplaced }, 'rows lie outside the months of their tables');
       await forgetRequests({ pool, logger });
       await forgetSignIns({ pool, logger });
+      await forgetAlerts({ pool, logger, keepMonths: retention.auditMonths });
       return { made, dropped, staying, misplaced };
     });
   };

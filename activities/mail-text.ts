@@ -20,7 +20,7 @@ export function mailText({ title, amount, facts, link, notes }: MailWords): stri
 }
 
 /** Breaks at spaces only: what has none, such as the link, stays whole. */
-function wrap(text: string, { first = '', next = '' } = {}): string {
+export function wrap(text: string, { first = '', next = '' } = {}): string {
   const lines: string[] = [];
   let line = first;
   let isEmpty = true;

@@ -1,16 +1,22 @@
 import type { SignerClient } from '../signer/client.ts';
 import { createGenerateKey } from './generate-key.ts';
+import { createInspectSigners } from './inspect-signers.ts';
+import { createListDueKeys } from './list-due-keys.ts';
+import { createRefreshKey } from './refresh-key.ts';
 import { createSign } from './sign.ts';
 import { createSignAuthorization } from './sign-authorization.ts';
 import { createSignerHealth } from './signer-health.ts';
 
 /** Activities of queue `wallet-signing`: they reach the signers, and nothing else. */
-export function createSigningActivities(deps: { readonly signer: SignerClient }) {
+export function createSigningActivities(deps: { readonly signer: SignerClient; readonly clock?: () => Date }) {
   return {
     sign: createSign(deps),
     signAuthorization: createSignAuthorization(deps),
     generateKey: createGenerateKey(deps),
     signerHealth: createSignerHealth(deps),
+    inspectSigners: createInspectSigners(deps),
+    listDueKeys: createListDueKeys(deps),
+    refreshKey: createRefreshKey(deps),
   };
 }
 export type SigningActivities = ReturnType<typeof createSigningActivities>;

@@ -13,6 +13,8 @@ import { createEvaluatePolicy } from './evaluate-policy.ts';
 import { createFindApprovalMails } from './find-approval-mails.ts';
 import { createIssueAuthorization } from './issue-authorization.ts';
 import { createKeepMonths, type Retention } from './keep-months.ts';
+import { createNoteKeyRefresh } from './note-key-refresh.ts';
+import { createNoteSignerLook } from './note-signer-look.ts';
 import { createFail, createSettle } from './settle.ts';
 import { createFailX402, createSettleX402 } from './settle-x402.ts';
 import { createStampAuthorization } from './stamp-authorization.ts';
@@ -51,6 +53,8 @@ export function createWalletActivities(deps: WalletDependencies) {
     startMissing: createStartMissing(deps),
     checkReservations: createCheckReservations(deps),
     keepMonths: createKeepMonths(deps),
+    noteKeyRefresh: createNoteKeyRefresh(deps),
+    noteSignerLook: createNoteSignerLook(deps),
   };
 }
 export type WalletActivities = ReturnType<typeof createWalletActivities>;

@@ -99,8 +99,10 @@ const worker = common
     PURSER_GIVE_UP_SECONDS: z.coerce.number().int().min(60).max(2_592_000).default(86_400),
     PURSER_WORKFLOW_BUNDLE: z.string().min(1).optional(),
     PURSER_SPARE_KEYS: z.coerce.number().int().min(0).max(10).default(1),
+    PURSER_KEY_REFRESH_DAYS: z.coerce.number().int().min(0).max(3_650).default(30),
     PURSER_SMTP_URL: smtpServer.optional(),
     PURSER_MAIL_FROM: mailAddress.optional(),
+    PURSER_ALERT_TO: list.pipe(z.array(mailAddress).max(50)).default([]),
     PURSER_PUBLIC_URL: publicUrl.optional(),
     PURSER_WEBHOOK_KEYS_FILE: z.string().min(1).optional(),
   });
@@ -343,6 +345,10 @@ export function workerConfig(env: Env) {
     workflowBundle: parsed.PURSER_WORKFLOW_BUNDLE,
     smtpServer: parsed.PURSER_SMTP_URL,
     mailFrom: parsed.PURSER_MAIL_FROM,
+    /** Whom a mail tells what is wrong with the signers. */
+    alertTo: parsed.PURSER_ALERT_TO,
+    /** Days after which the shares of a key are made anew by the schedule; 0: never. */
+    keyRefreshDays: parsed.PURSER_KEY_REFRESH_DAYS,
     publicUrl: parsed.PURSER_PUBLIC_URL,
     /** JWKS with the private keys that open secrets of webhooks; the first one is the current one. */
     webhookKeysFile: parsed.PURSER_WEBHOOK_KEYS_FILE,

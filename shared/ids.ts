@@ -20,7 +20,8 @@ export type IdPrefix =
   | 'led'
   | 'user'
   | 'mbr'
-  | 'sid';
+  | 'sid'
+  | 'alrt';
 
 /**
  * A new identifier: the prefix and a UUIDv7 in base32, so that ids made later sort later.

@@ -1,5 +1,6 @@
 import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
 import type { Token } from './chain/registry.ts';
+import type { RefreshProgress } from './domain/key-refresh.ts';
 
 /** Task queues, one a class of work; each may have workers of its own. */
 export const queues = {
@@ -26,6 +27,8 @@ export const workflowNames = {
   quote: 'quote',
   webhookDelivery: 'webhookDelivery',
   maintenance: 'maintenance',
+  refreshKeys: 'refreshKeys',
+  watchSigners: 'watchSigners',
 } as const;
 
 /** Names of messages to a running `transaction`. */
@@ -100,6 +103,25 @@ export interface AccountKeyResult {
 /** Result of workflow `readiness`: the signers as the signing worker sees them. */
 export interface ReadinessResult {
   readonly signers: readonly { readonly party: number; readonly ok: boolean; readonly error?: string }[];
+}
+
+/** Input of workflow `refreshKeys`: all keys whose shares are older, or one key whatever its age. */
+export interface RefreshKeysInput {
+  readonly keyId?: string;
+  /** Default 0: all. */
+  readonly olderThanDays?: number;
+  /** Whether the shares are computed by the complete protocol, which takes nothing of the old ones for granted. */
+  readonly complete?: boolean;
+  /** Of the run before, which had too many keys. */
+  readonly progress?: RefreshProgress;
+}
+
+/** Input of workflow `watchSigners`. */
+export interface WatchSignersInput {
+  /** How old shares are to become; 0: nobody refreshes them by a schedule. */
+  readonly refreshDays: number;
+  /** Whether a signer is to have a backup. */
+  readonly wantsBackups: boolean;
 }
 
 /** Input of workflow `balances`: an address, and the chains (CAIP-2) that it is looked up on. */

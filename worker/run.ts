@@ -61,7 +61,7 @@ export async function runWorker({
   const deps = { config, connection, client, logger, pool, workflowBundle, wrap, gate };
   const served = await Promise.all(config.queues.map((queue) => serve[queue](deps)));
   const workers = served.flatMap((role) => role.workers);
-  if (config.queues.includes('wallet')) await ensureSchedules(client);
+  if (config.queues.includes('wallet')) await ensureSchedules(client, config);
   const stop = async () => {
     await Promise.race([gate.close(), delay(longestDrainMs)]);
     for (const worker of workers) worker.shutdown();

@@ -156,6 +156,7 @@ async function serveMail({ config, connection, logger, pool, wrap, gate }: Serve
       logger,
       transport,
       from: config.mailFrom!,
+      alertTo: config.alertTo,
       publicUrl: config.publicUrl!,
       chainName: (id) => registry.chain(id)?.name ?? id,
     }),

@@ -26,6 +26,7 @@ export const {
   findOwnerKey,
   publishKey,
   countMissingKeys,
+  noteKeyRefresh,
 } = proxyLocalActivities<WalletActivities>({
   startToCloseTimeout: '2s',
   retry: { initialInterval: '100ms', maximumInterval: '5s' },
@@ -80,6 +81,51 @@ export const { signerHealth } = proxyActivities<SigningActivities>({
   startToCloseTimeout: '2s',
   scheduleToCloseTimeout: '3s',
   retry: { maximumAttempts: 1 },
+});
+
+/** Asks three signers at once what they hold; the schedule looks again in a minute. */
+export const { inspectSigners } = proxyActivities<SigningActivities>({
+  taskQueue: queues.signing,
+  startToCloseTimeout: '20s',
+  scheduleToCloseTimeout: '45s',
+  heartbeatTimeout: '5s',
+  retry: { initialInterval: '2s', maximumAttempts: 2 },
+});
+
+/** The same for a refresh, which needs all three: signers that restart are waited for. */
+export const { listDueKeys } = proxyActivities<SigningActivities>({
+  taskQueue: queues.signing,
+  startToCloseTimeout: '30s',
+  scheduleToCloseTimeout: '15m',
+  heartbeatTimeout: '5s',
+  retry: { initialInterval: '2s', maximumInterval: '1m' },
+});
+
+/**
+ * Takes seconds, by the complete protocol longer. Repeated while a signer is away, and not for long: the rest is for the
+ * next run of the schedule. The heartbeat tells soon when a worker has died.
+ */
+export const { refreshKey } = proxyActivities<SigningActivities>({
+  taskQueue: queues.signing,
+  startToCloseTimeout: '5m',
+  scheduleToCloseTimeout: '15m',
+  heartbeatTimeout: '10s',
+  retry: { initialInterval: '2s', maximumInterval: '30s', maximumAttempts: 6 },
+});
+
+/** Once a minute; nothing waits for it but the next look. */
+export const { noteSignerLook } = proxyActivities<WalletActivities>({
+  startToCloseTimeout: '20s',
+  scheduleToCloseTimeout: '2m',
+  retry: { initialInterval: '1s', maximumInterval: '10s' },
+});
+
+/** Mails to operators, for as long as what they say is news. */
+export const { sendAlertMail } = proxyActivities<WebhookActivities>({
+  taskQueue: queues.webhooks,
+  startToCloseTimeout: '2m',
+  scheduleToCloseTimeout: '24h',
+  retry: { initialInterval: '2s', backoffCoefficient: 2, maximumInterval: '2m' },
 });
 
 /**

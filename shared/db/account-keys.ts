@@ -68,3 +68,32 @@ export async function takeChildIndex(
   );
   return rows[0];
 }
+
+/** Whose keys these are, by the key's id; null for a spare one. A key that is not published is left out. */
+export async function accountsOfKeys(
+  db: Queryable,
+  { keyIds }: { keyIds: readonly string[] },
+): Promise<Map<string, string | null>> {
+  const { rows } = await db.query<{ id: string; account_id: string | null }>(
+    'select id, account_id from account_keys where id = any($1::text[])',
+    [keyIds],
+  );
+  return new Map(rows.map(({ id, account_id }) => [id, account_id]));
+}
+
+/**
+ * Notes that the shares of a key have been made anew, once for each epoch.
+ * @returns whose key it is and which epoch was known before, unless this one was known already or the key is not published
+ */
+export async function noteEpoch(
+  db: Queryable,
+  { keyId, epoch }: { keyId: string; epoch: number },
+): Promise<{ accountId: string | null; before: number } | undefined> {
+  const { rows } = await db.query<{ account_id: string | null; before: number }>(
+    `update account_keys k set epoch = $2, refreshed_at = now()
+     from (select id, epoch from account_keys where id = $1 for no key update) old
+     where k.id = old.id and old.epoch < $2 returning k.account_id, old.epoch as before`,
+    [keyId, epoch],
+  );
+  return rows[0] && { accountId: rows[0].account_id, before: rows[0].before };
+}

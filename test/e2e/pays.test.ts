@@ -253,6 +253,7 @@ describe('a simulated payment', () => {
     'audit_inbox',
     'audit_logs',
     'audit_heads',
+    'signer_alerts',
   ];
 
   /** Answers of people are looked at once more some seconds later, which is noted in their rows. */

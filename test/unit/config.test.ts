@@ -288,6 +288,29 @@ describe('configuration of a worker', () => {
     });
   });
 
+  it('refreshes keys once a month and tells nobody of alerts, unless told otherwise', () => {
+    expect(workerConfig(worker)).toMatchObject({ keyRefreshDays: 30, alertTo: [] });
+    expect(
+      workerConfig({
+        ...{ ...worker, PURSER_KEY_REFRESH_DAYS: '0' },
+        PURSER_ALERT_TO: 'Ops <ops@example.com>, duty@example.com',
+      }),
+    ).toMatchObject({
+      keyRefreshDays: 0,
+      alertTo: [
+        { name: 'Ops', address: 'ops@example.com' },
+        { name: '', address: 'duty@example.com' },
+      ],
+    });
+    for (const wrong of ['-1', '0.5', '4000', 'monthly'])
+      expect(message(() => workerConfig({ ...worker, PURSER_KEY_REFRESH_DAYS: wrong }))).toMatch(
+        /PURSER_KEY_REFRESH_DAYS: /,
+      );
+    expect(message(() => workerConfig({ ...worker, PURSER_ALERT_TO: 'ops' }))).toMatch(
+      /PURSER_ALERT_TO: is not like Purser <purser@example.com>/,
+    );
+  });
+
   it('never repeats the password of the mail server', () => {
     for (const url of ['smtps://purser:hunter2@mail.example.com?x', 'smtp://purser:hunter2%@h', 'ftp://u:hunter2@h'])
       expect(message(() => workerConfig({ ...worker, PURSER_SMTP_URL: url }))).not.toContain('hunter2');
