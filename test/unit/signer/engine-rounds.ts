@@ -87,7 +87,7 @@ export async function sign(a: Holder, b: Holder) {
 }
 
 /** Lets two holders sign. @returns the address that both their signatures recover to */
-export async function signerOf(a: Holder, b: Holder): Promise<string> {
+async function signerOf(a: Holder, b: Holder): Promise<string> {
   const { digest, failed, signatures } = await sign(a, b);
   const [failure] = failed.values();
   if (failure) throw failure;
