@@ -40,6 +40,7 @@ export async function registerOwnerKey(
   const { keyId, ownerKey } = body;
   requireActiveKey(context, keyId);
   if (context.store.registerOwnerKey({ keyId, ownerKey })) {
+    context.backup.changed(keyId);
     context.log.warn({ keyId, ownerKey }, 'an operator named the owner of a key');
   } else if (context.store.ownerKeyOf(keyId) !== ownerKey) {
     throw new Refusal('forbidden', `key ${keyId} has an owner’s key, which only a document signed by it replaces`);
@@ -76,6 +77,7 @@ export async function replaceOwnerKey(
     );
   }
   context.store.transaction(() => context.store.replaceOwnerKey({ keyId, ownerKey: next, version, document }));
+  context.backup.changed(keyId);
   context.log.warn({ keyId, ownerKey: next }, 'the owner of a key was replaced, by its own word');
   return { ownerKey: next };
 }

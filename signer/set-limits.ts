@@ -45,6 +45,7 @@ export async function takeLimits(
     );
   }
   context.store.putLimits({ keyId, wallet, version, document });
+  context.backup.changed(keyId);
   context.log.warn({ keyId, wallet, version }, 'the account’s owner set limits');
   return version;
 }

@@ -16,8 +16,8 @@ export interface SpendingStore {
   putSpending(spending: Spending): void;
   /** Every level of the slots that rose after `sinceMs`, and of `slot`. */
   spendingSince(p: { wallet: string; asset: string; slot: string; sinceMs: number }): Spending[];
-  /** Some of a key's, after that slot, in order of slots. */
-  spendingOfKey(p: { keyId: string; afterSlot: string; limit: number }): Spending[];
+  /** Every level of some slots of a key that rose after `sinceMs`: the next ones after a slot, in their order. */
+  spendingOfKey(p: { keyId: string; afterSlot: string; sinceMs: number; limit: number }): Spending[];
 }
 
 interface SpendingRow {
@@ -45,7 +45,8 @@ export function createSpendingStore({ db }: { db: DatabaseSync }): SpendingStore
   );
   const ofKey = db.prepare(
     `select ${columns} from spending where key_id = :keyId and slot in
-       (select distinct slot from spending where key_id = :keyId and slot > :afterSlot order by slot limit :limit)
+       (select distinct slot from spending where key_id = :keyId and slot > :afterSlot and at_ms > :sinceMs
+        order by slot limit :limit)
      order by slot`,
   );
   return {

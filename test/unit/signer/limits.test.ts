@@ -12,6 +12,7 @@ import { createHoldTable } from '../../../signer/holds.ts';
 import { createKek, createKeyEncryption } from '../../../signer/kek.ts';
 import { holdLimit, type LimitHold, type LimitNews } from '../../../signer/limits.ts';
 import { type AssetLimit, type LimitsClaims, signLimits } from '../../../signer/limits-document.ts';
+import { limitsPage, limitsPageSchema, mergeLimits } from '../../../signer/merge-limits.ts';
 import { registerOwnerKey, replaceOwnerKey, signOwnerKeyChange } from '../../../signer/owner-key.ts';
 import { PARTIES, type Party } from '../../../signer/parties.ts';
 import { DAY_MS, type Level, spentInDay } from '../../../signer/rolling-day.ts';
@@ -31,7 +32,7 @@ async function newOwner() {
   return { privateKey, publicKey: (await exportJWK(publicKey)).x! };
 }
 
-type Signer = Pick<SignerContext, 'party' | 'store' | 'holds' | 'now' | 'log'>;
+type Signer = Pick<SignerContext, 'party' | 'store' | 'backup' | 'holds' | 'now' | 'log'>;
 const signers = new Map<Party, SignerContext>();
 const at = (party: Party) => signers.get(party)!;
 
@@ -46,7 +47,8 @@ function open(party: Party): void {
     now,
   });
   const log = { warn() {}, info() {} } as unknown as SignerContext['log'];
-  const signer: Signer = { party, store, holds: createHoldTable(), now, log };
+  const backup = { changed() {} } as unknown as SignerContext['backup'];
+  const signer: Signer = { party, store, backup, holds: createHoldTable(), now, log };
   signers.set(party, signer as SignerContext);
 }
 
@@ -418,6 +420,68 @@ describe('the owner’s word', () => {
       ownerKey: owner.publicKey,
       ownerKeyVersion: 2,
     });
+  });
+});
+
+describe('a signer that was away', () => {
+  /** Everything of one peer, as it travels. */
+  async function merge(to: Party, from: Party, id: string): Promise<number> {
+    let pages = 0;
+    for (let after: string | null = ''; after !== null; pages++) {
+      const page = limitsPageSchema.parse(JSON.parse(JSON.stringify(limitsPage(at(from), { keyId: id, after }))));
+      await mergeLimits(at(to), { keyId: id, from, page });
+      after = page.next;
+    }
+    return pages;
+  }
+
+  it('learns limits, and what was signed away in the day, from its peers', async () => {
+    await setAt([1, 2], [limit(native, null, 10_000n)]);
+    at(1).store.transaction(() => {
+      for (let nonce = 0; nonce < 1_200; nonce++) {
+        const spent = { keyId, slot: `${wallet} ${nonce}`, wallet, asset: native, knownTo: 3, atMs: nowMs };
+        at(1).store.putSpending({ ...spent, amountMinor: 5n });
+        // Before the day, but of a slot that rose in it.
+        if (nonce === 7) at(1).store.putSpending({ ...spent, amountMinor: 2n, atMs: nowMs - 2 * DAY_MS });
+        if (nonce === 8)
+          at(1).store.putSpending({ ...spent, slot: `${wallet} old`, amountMinor: 9n, atMs: nowMs - 2 * DAY_MS });
+      }
+    });
+    expect(await merge(3, 1, keyId)).toBeGreaterThan(1);
+    await merge(3, 2, keyId);
+    const spent = at(3).store.spendingSince({ wallet, asset: native, slot: '', sinceMs: nowMs - DAY_MS });
+    expect(spentInDay(spent, nowMs)).toBe(5_998n);
+    expect(spent).toHaveLength(1_201);
+    expect(limitsInForce(at(3), { keyId, wallet })).toMatchObject({ version });
+    expect(at(3).store.spendingSince({ wallet, asset: native, slot: `${wallet} old`, sinceMs: nowMs })).toEqual([]);
+  });
+
+  it('follows the owner’s key, and refuses what it cannot verify', async () => {
+    const id = 'ckey_away';
+    makeKey(id, owner.publicKey);
+    const [second, third] = [await newOwner(), await newOwner()];
+    const replace = async (by: CryptoKey, at: number, to: string, parties: Party[]) => {
+      const signed = await signOwnerKeyChange(by, { key_id: id, version: at, owner_key: to });
+      for (const party of parties) await replaceOwnerKey(signers.get(party)!, { body: { document: signed } });
+    };
+    await replace(owner.privateKey, 1, second.publicKey, [1, 2]);
+    await replace(second.privateKey, 2, third.publicKey, [1, 2]);
+    const limits = await document({ key_id: id, limits: [] }, third.privateKey);
+    await setLimits(at(1), { body: { document: limits } });
+    await merge(3, 1, id);
+    expect(at(3).store.ownerKeyOf(id)).toBe(third.publicKey);
+    expect(limitsInForce(at(3), { keyId: id, wallet })).toMatchObject({ version });
+    // A peer's bare word counts for nothing.
+    const page = limitsPage(at(1), { keyId: id, after: '' });
+    const lie = { ...page, ownerKey: owner.publicKey, ownerKeyChanges: [] };
+    await expect(mergeLimits(at(3), { keyId: id, from: 1, page: lie })).rejects.toMatchObject({
+      code: 'limits_differ',
+    });
+    const forged = { ...page, limits: [await document({ key_id: id, limits: null }, owner.privateKey)] };
+    await expect(mergeLimits(at(3), { keyId: id, from: 1, page: forged })).rejects.toEqual(
+      refusal('limits_differ', /not signed by the owner’s key/),
+    );
+    expect(limitsInForce(at(3), { keyId: id, wallet })).toMatchObject({ limits: [] });
   });
 });
 
