@@ -64,7 +64,9 @@ async function runSession(transport: SignerTransport, p: Run): Promise<Signature
     const asInitiator = { ...asked, counterparty: joiner.party };
     const first = await call<StartAnswer | SignedAnswer>(initiator, 'start', asInitiator);
     if ('signature' in first) return await check(first, initiator.party);
-    const asJoiner = { ...asked, counterparty: initiator.party, ...first };
+    // Only these two: what else an initiator answers must not become part of the question to the joiner.
+    const { message, epoch } = first;
+    const asJoiner = { ...asked, counterparty: initiator.party, message, epoch };
     const second = await call<RelayAnswer | SignedAnswer>(joiner, 'join', asJoiner);
     if ('signature' in second) {
       tellAbort(transport, { peer: initiator, session, timeoutMs: p.timeoutMs });
