@@ -69,6 +69,7 @@ export async function commitEpoch(
   const own = await checkAll(context, { state: 'stored', ...body });
   if (own.state === 'stored') {
     context.store.activateEpoch({ keyId, epoch });
+    context.backup.changed(keyId);
     context.log.info({ keyId, epoch }, 'new shares of a key are in use');
   }
   return { attestation: await attestEpoch(context, { state: 'switched', keyId, epoch }) };
@@ -85,18 +86,21 @@ export async function finishEpoch(
   const { keyId, epoch } = body;
   const own = await checkAll(context, { state: 'switched', ...body });
   if (own.state !== 'active') throw notInUse(context, body);
+  await context.backup.keep({ keyId, epoch });
   context.store.eraseEpochsBelow({ keyId, epoch });
+  context.backup.changed(keyId);
   context.shares.forget(keyId);
   return {};
 }
 
-/** @throws Refusal `other_epoch` where this signer does not have it, or does not use it */
+/** @throws Refusal `other_epoch` where this signer does not have it, or does not use it; `backup_failed` */
 export async function attestEpoch(
   context: SignerContext,
   p: { state: ShareClaim['state']; keyId: string; epoch: number },
 ): Promise<string> {
   const own = factsOf(context, p);
   if (p.state === 'switched' && own.state !== 'active') throw notInUse(context, p);
+  if (p.state === 'stored') await context.backup.keep(p);
   return attestShare(context.identity, claimOf(own, { ...p, party: context.party }));
 }
 

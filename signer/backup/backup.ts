@@ -86,8 +86,8 @@ function createBackup(o: BackupOptions & { target: BackupTarget }): SignerBackup
   const encrypter = createEncrypter(target.recipients);
   const exclusively = createTurns();
   const dirty = new Set<string>();
-  /** Epochs and bytes of each key where it stands last in the file. */
-  const live = new Map<string, { epochs: number[]; bytes: number }>();
+  /** Each key where it stands last in the file: its epochs with the runs that made them, and its bytes. */
+  const live = new Map<string, { runs: ReadonlyMap<number, string>; bytes: number }>();
   let current: BackupFile | undefined;
   let restBytes = 0;
   let recordsAtMs = 0;
@@ -128,10 +128,9 @@ function createBackup(o: BackupOptions & { target: BackupTarget }): SignerBackup
     if (!dumped) return;
     try {
       const bytes = await to.append({ kind: 'key', keyId, ...dumped }, { isDurable });
-      const epochs = dumped.shares.map(({ epoch }) => epoch as number);
-      const before = live.get(keyId);
-      if (before?.epochs.some((epoch) => !epochs.includes(epoch))) isErased = true;
-      live.set(keyId, { epochs, bytes });
+      const runs = new Map(dumped.shares.map((row) => [row.epoch as number, row.session_id as string]));
+      for (const [epoch, run] of live.get(keyId)?.runs ?? []) if (runs.get(epoch) !== run) isErased = true;
+      live.set(keyId, { runs, bytes });
     } finally {
       for (const { share } of dumped.shares) (share as Uint8Array).fill(0);
     }
@@ -215,8 +214,12 @@ function createBackup(o: BackupOptions & { target: BackupTarget }): SignerBackup
       exclusively(() =>
         attempt(async () => {
           const { to, isNew } = await intactFile();
-          if (!isNew) await writeKey(to, keyId, true);
-          if (!live.get(keyId)?.epochs.includes(epoch)) throw new Error(`epoch ${epoch} of key ${keyId} is not stored`);
+          // An interrupted run leaves an epoch of the same number and another share.
+          const run = store.runOfShare({ keyId, epoch });
+          if (run === undefined) throw new Error(`epoch ${epoch} of key ${keyId} is not stored`);
+          const isKept = () => live.get(keyId)?.runs.get(epoch) === run;
+          if (!isNew && !isKept()) await writeKey(to, keyId, true);
+          if (!isKept()) throw new Error(`epoch ${epoch} of key ${keyId} was given up meanwhile`);
           considerRewrite();
         }),
       ),

@@ -12,6 +12,8 @@ export interface DumpStore {
   /** Also those that were given up: a number that never falls. */
   countAllKeys(): number;
   keysWithShares(): string[];
+  /** The run that made a share; undefined when there is no such share. */
+  runOfShare(p: { keyId: string; epoch: number }): string | undefined;
   /**
    * The row of a key and those of its shares, each with the share itself, unsealed, as `share`: clear it after use.
    * Undefined when there is no such key any more, or no share of it.
@@ -32,6 +34,7 @@ export function createDumpStore({ db, sealing }: { db: DatabaseSync; sealing: Sh
   const version = db.prepare('pragma user_version');
   const withShares = db.prepare('select distinct key_id as "keyId" from shares order by key_id');
   const countKeys = db.prepare('select count(*) as n from keys');
+  const selectRun = db.prepare('select session_id as run from shares where key_id = :keyId and epoch = :epoch');
   const selectKey = db.prepare('select * from keys where key_id = ?');
   const selectShares = db.prepare('select * from shares where key_id = ? order by epoch');
   const selectTables = db.prepare(
@@ -52,6 +55,7 @@ export function createDumpStore({ db, sealing }: { db: DatabaseSync; sealing: Sh
     schemaVersion: () => (version.get() as { user_version: number }).user_version,
     countAllKeys: () => (countKeys.get() as { n: number }).n,
     keysWithShares: () => (withShares.all() as { keyId: string }[]).map(({ keyId }) => keyId),
+    runOfShare: (p) => (selectRun.get(p) as { run: string } | undefined)?.run,
     dumpKey(keyId) {
       const key = selectKey.get(keyId) as DumpedRow | undefined;
       const shares = selectShares.all(keyId) as DumpedRow[];

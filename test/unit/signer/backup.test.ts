@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import {
   copyFileSync,
   existsSync,
@@ -65,9 +66,9 @@ describe('a backup', () => {
     store.reserveKey({ keyId, sessionId: `s-${keyId}`, ownerKey: 'owner' });
     store.putShare({ keyId, share, publicKey, chainCode });
   };
-  const addEpoch = (keyId: string, epoch: number) => {
-    const about = { keyId, epoch, complete: false, sessionId: `s-${keyId}-${epoch}`, atMs: 1 };
-    store.putEpoch({ ...about, share: Buffer.from(`share ${epoch}`), publicKey, chainCode });
+  const addEpoch = (keyId: string, epoch: number, share = `share ${epoch}`) => {
+    const about = { keyId, epoch, complete: false, sessionId: randomUUID(), atMs: 1 };
+    store.putEpoch({ ...about, share: Buffer.from(share), publicKey, chainCode });
   };
   const restore = (changes: Partial<Parameters<typeof restoreBackup>[0]> = {}) =>
     restoreBackup({
@@ -181,7 +182,10 @@ describe('a backup', () => {
     store.activateKey('k');
     await backup.rewrite();
     const { ino } = statSync(file());
-    for (let n = 0; n < 4; n++) await backup.keep({ keyId: 'k', epoch: 1 });
+    for (let n = 0; n < 4; n++) {
+      addEpoch('k', 2);
+      await backup.keep({ keyId: 'k', epoch: 2 });
+    }
     await vi.waitFor(() => expect(statSync(file()).ino).not.toBe(ino));
     expect(statSync(file()).size).toBeLessThan(1.5 * 1024 * 1024);
   });
@@ -236,6 +240,20 @@ describe('a backup', () => {
     await backup.keep({ keyId: 'k', epoch: 1 });
     expect(backup.status()).toMatchObject({ file: file(), error: null, bytes: statSync(file()).size });
     expect(Date.now() - backup.status()!.currentAtMs!).toBeLessThan(60_000);
+  });
+
+  it('keeps the share of the last run where an earlier one has left an epoch of the same number', async () => {
+    addKey('k');
+    store.activateKey('k');
+    addEpoch('k', 2, 'left by a run that was cut off');
+    await backup.keep({ keyId: 'k', epoch: 2 });
+    addEpoch('k', 2, 'of the run that came to its end');
+    await backup.keep({ keyId: 'k', epoch: 2 });
+    const { size } = statSync(file());
+    await backup.keep({ keyId: 'k', epoch: 2 });
+    expect(statSync(file()).size).toBe(size);
+    await restore();
+    expect(shareOf(openStore('restored', otherKek), 'k', 2)).toBe('of the run that came to its end');
   });
 
   it('does not say that it keeps what the store does not have', async () => {
