@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -17,8 +17,11 @@ import { startTemporal } from '../../dev/temporal.ts';
 import { temporalBinary } from '../../dev/temporal-binary.ts';
 import { deployToken } from '../../dev/token.ts';
 import { migrate } from '../../shared/db/migrate.ts';
+import { PARTIES } from '../../signer/parties.ts';
 import { readPlan, writePlan } from './crash-plan.ts';
-import { notePassword, noteSecret, noteSecretFile, refuseSecretsIn } from './secrets.ts';
+import { readDatabaseAsText } from './database-text.ts';
+import { openShares } from './open-shares.ts';
+import { notePassword, noteSecret, noteSecretBytes, noteSecretFile, refuseSecretsIn } from './secrets.ts';
 import { openSignIn } from './sign-in.ts';
 
 export type PartName =
@@ -120,7 +123,7 @@ export async function startOwnStack({
     startTemporal(guard, { binary, port: temporalPort, dbFile: file('temporal.db'), logFile: logFile('temporal') }),
   );
   const temporalAddress = `${LOOPBACK}:${temporalPort}`;
-  for (const party of [1, 2, 3] as const) {
+  for (const party of PARTIES) {
     const [dataDir, log, port] = [
       file('signers', `${party}`, 'data'),
       logFile(`signer-${party}`),
@@ -207,6 +210,7 @@ export async function startOwnStack({
     start: parts.start,
     async stop({ keepFiles = false } = {}) {
       await noteLinks(mailbox.url);
+      const database = await readDatabaseAsText(ownerUrl);
       await parts.stop();
       await people.close();
       await mailbox.stop();
@@ -214,7 +218,11 @@ export async function startOwnStack({
       await chain.stop();
       await guard.stop();
       try {
-        refuseSecretsIn([file('logs'), file('temporal.db')]);
+        writeFileSync(file('database.txt'), database);
+        noteShares(keys, file);
+        const searched = ['logs', 'temporal.db', 'database.txt', 'backups'].map((name) => file(name));
+        const stores = PARTIES.map((party) => file('signers', `${party}`, 'data'));
+        refuseSecretsIn([...searched.filter((path) => existsSync(path)), ...stores]);
       } finally {
         if (!keepFiles) rmSync(home, { recursive: true, force: true });
       }
@@ -222,9 +230,19 @@ export async function startOwnStack({
   };
 }
 
-function secretFilesOf({ coordinator, policy, signers, webhooks, tokensFile }: StackKeys): string[] {
+function secretFilesOf({ coordinator, policy, operator, signers, webhooks, tokensFile }: StackKeys): string[] {
   const ofSigners = Object.values(signers).flatMap(({ identityFile, kekFile }) => [identityFile, kekFile]);
-  return [coordinator.identityFile, policy.identityFile, webhooks.keysFile, tokensFile, ...ofSigners];
+  const roles = [coordinator, policy, operator].map(({ identityFile }) => identityFile);
+  return [...roles, webhooks.keysFile, tokensFile, ...ofSigners];
+}
+
+/** What the three signers hold, once they have ended. */
+function noteShares({ signers }: StackKeys, file: (...names: string[]) => string): void {
+  for (const party of PARTIES) {
+    const dataDir = file('signers', `${party}`, 'data');
+    for (const { keyId, epoch, share, isPublic } of openShares({ party, dataDir, kekFile: signers[party].kekFile }))
+      noteSecretBytes(`the share of signer ${party} of key ${keyId}, epoch ${epoch}`, share, isPublic);
+  }
 }
 
 /** Whoever has the end of a link can decide. */

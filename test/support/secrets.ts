@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { createSecretBytes } from './secret-bytes.ts';
 
 /** Shorter texts may stand somewhere by chance. */
 const minLength = 12;
@@ -10,10 +11,16 @@ const exchangeCode = /^purser_code_/;
 
 /** What must not be in any log, with what it is. Of one test process, so of the installations that it runs. */
 const secrets = new Map<string, string>();
+const secretBytes = createSecretBytes();
 
 /** Remembers a secret. @param what for the person who reads that it was found; the secret itself is never shown */
 export function noteSecret(what: string, value: string): void {
   if (value.length >= minLength) secrets.set(value, what);
+}
+
+/** Remembers secret bytes, of which no part may stand anywhere. @param except what may be known of them */
+export function noteSecretBytes(what: string, bytes: Uint8Array, except?: readonly Uint8Array[]): void {
+  secretBytes.note(what, bytes, except);
 }
 
 /** Remembers the password in a URL. */
@@ -32,11 +39,19 @@ export function noteSecretsIn(what: string, content: unknown): void {
   });
 }
 
-/** Remembers what is secret in a file that holds a key, as JSON or as text. */
+/** Remembers what is secret in a file that holds keys, as JSON or as text, a key a line: as text, and as bytes. */
 export function noteSecretFile(path: string): void {
   const text = readFileSync(path, 'utf8');
-  if (text.startsWith('{')) noteSecretsIn(path, JSON.parse(text));
-  else noteSecret(path, text.trim().split(/\s/)[0]!);
+  if (text.startsWith('{')) {
+    noteSecretsIn(path, JSON.parse(text));
+    for (const [, name, value] of text.matchAll(/"(d|k)"\s*:\s*"([\w-]+)"/g))
+      noteSecretBytes(`${name} of ${path}`, Buffer.from(value!, 'base64url'));
+    return;
+  }
+  for (const [, value] of text.matchAll(/^\s*([^#\s]\S*)/gm)) {
+    noteSecret(path, value!);
+    if (!value!.startsWith('AGE-')) noteSecretBytes(path, Buffer.from(value!, 'base64'));
+  }
 }
 
 /** What of all that is in a text, in one form or another. */
@@ -46,11 +61,16 @@ export function secretsIn(text: string): string[] {
 
 /** Looks through files and folders of files. @throws Error naming each file that holds a secret, and what it is */
 export function refuseSecretsIn(paths: readonly string[]): void {
-  const files = paths.flatMap((path) =>
-    statSync(path).isDirectory() ? readdirSync(path).map((name) => join(path, name)) : [path],
-  );
-  const found = files.flatMap((file) => secretsIn(readFileSync(file, 'latin1')).map((what) => `${file} holds ${what}`));
+  const found = paths.flatMap(filesIn).flatMap((file) => {
+    const content = readFileSync(file);
+    const what = [...secretsIn(content.toString('latin1')), ...secretBytes.findIn(content)];
+    return what.map((one) => `${file} holds ${one}`);
+  });
   if (found.length > 0) throw new Error(`Secrets are where they must not be:\n  ${[...new Set(found)].join('\n  ')}`);
+}
+
+function filesIn(path: string): string[] {
+  return statSync(path).isDirectory() ? readdirSync(path).flatMap((name) => filesIn(join(path, name))) : [path];
 }
 
 function formsOf(value: string): string[] {
