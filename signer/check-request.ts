@@ -7,6 +7,7 @@ import { refuseBanned } from './fault.ts';
 import { PARTIES } from './parties.ts';
 import type { SlotUse } from './records.ts';
 import { Refusal } from './refusal.ts';
+import { requireRecords } from './require-records.ts';
 import { useOf } from './slot.ts';
 
 /** What both signers of a pair are asked. */
@@ -39,12 +40,7 @@ export async function checkRequest(context: SignerContext, body: z.infer<typeof 
   if (context.store.stateOf(keyId) !== 'active') {
     throw new Refusal('unknown_key', `there is no key ${keyId} that all three signers have stored`);
   }
-  if (!context.store.hasRecords(keyId)) {
-    throw new Refusal(
-      'records_missing',
-      `signer ${context.party} signs nothing with key ${keyId} before it has the records of the others: merge them`,
-    );
-  }
+  requireRecords(context, keyId);
   const use = useOf({
     ...{ keyId, payload, address: receipt.wallet.address },
     ...{ transactionId: receipt.transaction_id, decisionId: receipt.decision_id, replaces: receipt.replaces ?? [] },

@@ -1,6 +1,7 @@
 import type { BackupStatus } from './backup/backup.ts';
 import { createSignerTransport, NoAnswer, RefusedBySigner, type SignerPeer } from './call.ts';
 import { coordinateKeygen, type GeneratedKey } from './coordinate-keygen.ts';
+import { coordinateMerge, type MergedRecords, type MergeRequest } from './coordinate-records.ts';
 import { coordinateRefresh, type RefreshedKey, type RefreshReach, type RefreshRequest } from './coordinate-refresh.ts';
 import {
   coordinateRepair,
@@ -88,6 +89,12 @@ export interface SignerClient {
    * @throws SignerUnavailable, RefreshBlocked, SignRefused (`unknown_key`, `key_exists`), SignerFault
    */
   repairKey(p: RepairRequest): Promise<RepairedKey>;
+  /**
+   * Has a signer told what the two others recorded of a key, and how the owner limited it; then it signs with the key
+   * again. Harmless when nothing is missing. For the operator.
+   * @throws SignerUnavailable (also while one of the others lacks records itself), SignRefused (`unknown_key`), SignerFault
+   */
+  mergeRecords(p: MergeRequest): Promise<MergedRecords>;
   /** Works with banned signers again, after new shares for all. For the operator. @throws as `refreshKey` */
   liftBans(p: { keyId: string }): Promise<LiftedBans>;
   /**
@@ -232,10 +239,11 @@ export function createSignerClient(o: SignerClientOptions): SignerClient {
     });
   }
 
-  /** One run that makes shares, in its turn. */
+  /** One run that is about the shares of a key, in its turn. */
   async function renew<T>(
     p: { keyId: string; signal?: AbortSignal | undefined },
     run: (reach: RefreshReach) => Promise<T>,
+    failed = 'got no new shares',
   ): Promise<T> {
     return keygens(async () => {
       p.signal?.throwIfAborted();
@@ -244,7 +252,7 @@ export function createSignerClient(o: SignerClientOptions): SignerClient {
       const reach = { peers: [...(await peersReady).values()], timeoutMs: KEYGEN_CALL_TIMEOUT_MS, signal };
       return run(reach).catch((error: unknown) => {
         const { message } = usableElsewhere(error);
-        throw new SignerUnavailable(`key ${p.keyId} got no new shares: ${message}`, { cause: error });
+        throw new SignerUnavailable(`key ${p.keyId} ${failed}: ${message}`, { cause: error });
       });
     });
   }
@@ -257,6 +265,7 @@ export function createSignerClient(o: SignerClientOptions): SignerClient {
     generateKey,
     refreshKey: ({ signal, ...p }) =>
       renew({ ...p, signal }, (reach) => coordinateRefresh(transport, { ...reach, ...p })),
+    mergeRecords: (p) => renew(p, (reach) => coordinateMerge(transport, { ...reach, ...p }), 'was told no records'),
     repairKey: (p) => renew(p, (reach) => coordinateRepair(transport, { ...reach, ...p })),
     liftBans: (p) => renew(p, (reach) => coordinateUnban(transport, { ...reach, ...p })),
     sign: (request) => signs(() => signByAnyPair(request)),

@@ -6,7 +6,7 @@ import { Refusal } from './refusal.ts';
 
 const TYPE = 'purser-mpc+jws';
 
-const PROTOCOLS = ['keygen', 'sign', 'refresh', 'repair'] as const;
+const PROTOCOLS = ['keygen', 'sign', 'refresh', 'repair', 'records'] as const;
 export type Protocol = (typeof PROTOCOLS)[number];
 
 /** Everything that a protocol message is bound to, besides its bytes. */

@@ -9,7 +9,9 @@ import {
   finishEpoch,
   showEpochs,
 } from './epoch.ts';
+import { exportRecords, exportRecordsSchema } from './export-records.ts';
 import { commitKeygen, keygenCommitSchema, keygenStartSchema, startKeygen, stepKeygen } from './keygen.ts';
+import { importRecords, importRecordsSchema, startMerge, startMergeSchema } from './merge-records.ts';
 import { registerOwnerKey, registerOwnerKeySchema, replaceOwnerKey, replaceOwnerKeySchema } from './owner-key.ts';
 import { refreshStartSchema, startRefresh, stepRefresh } from './refresh.ts';
 import { Refusal } from './refusal.ts';
@@ -86,6 +88,9 @@ export const operations = {
   '/v1/owner-key/replace': operation(BOTH, replaceOwnerKeySchema, replaceOwnerKey),
   '/v1/repair/term': operation(OPERATOR, repairTermSchema, giveTerm),
   '/v1/repair/start': operation(OPERATOR, repairStartSchema, startRepair),
+  '/v1/records/merge': operation(OPERATOR, startMergeSchema, startMerge),
+  '/v1/records/export': operation(OPERATOR, exportRecordsSchema, exportRecords),
+  '/v1/records/import': operation(OPERATOR, importRecordsSchema, importRecords),
   '/v1/unban': operation(OPERATOR, unbanSchema, unban),
   '/v1/abort': operation(BOTH, z.strictObject({}), abort),
   '/v1/status': operation(BOTH, z.strictObject({}), status),

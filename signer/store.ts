@@ -5,6 +5,7 @@ import { openDatabase, transaction } from './store/database.ts';
 import { createDumpStore, type DumpStore } from './store/dump.ts';
 import { createEpochStore, type EpochStore } from './store/epochs.ts';
 import { createLimitStore, type LimitStore } from './store/limits.ts';
+import { createMergeStore, type MergeStore } from './store/merge.ts';
 import { createRecordStore, type RecordStore } from './store/records.ts';
 import { createResealStore, type ResealStore } from './store/reseal.ts';
 import { createShareSealing } from './store/sealing.ts';
@@ -20,6 +21,7 @@ export interface SignerStore
     DumpStore,
     BanStore,
     RecordStore,
+    MergeStore,
     SigningLog,
     LimitStore,
     SpendingStore {
@@ -49,6 +51,7 @@ export function openSignerStore(p: {
     ...createDumpStore({ db, sealing }),
     ...createBanStore({ ...p, db }),
     ...createRecordStore({ ...p, db }),
+    ...createMergeStore({ db }),
     ...createSigningLog({ ...p, db }),
     ...createLimitStore({ ...p, db }),
     ...createSpendingStore({ db }),
