@@ -14,6 +14,7 @@ import { fullListPlan, measureLists, quickListPlan } from './lists.ts';
 import { fullPlan, measure, quickPlan } from './measure.ts';
 import { fullKillsEach, measureRecovery, quickKillsEach } from './recovery.ts';
 import { createReport, type Report } from './report.ts';
+import { fullSigningPlan, measureSigning, quickSigningPlan } from './signing.ts';
 import { renderTable } from './table.ts';
 import { fullWebhookPlan, measureWebhooks, quickWebhookPlan } from './webhooks.ts';
 import { withDatabase } from './with-database.ts';
@@ -27,6 +28,8 @@ const USAGE = `Usage: npm run bench [-- --quick] [--only PART] [--rows N]
   --only payments    whole payments, with two workers
   --only x402        payments out of x402 sessions, with two workers
   --only webhooks    deliveries to receivers that hang and fail; brings up a Postgres, a Temporal and a worker
+  --only signatures  signatures and refreshes by three signers beside the mere computation, by each build of the engine
+                     that is there (npm run engine:native); brings up signers and nothing else
   --only audit       settlements of one account while its audit log is sealed; brings up a Postgres and nothing else
   --only limits      the count of requests of keys that are limited; brings up a Postgres and an api process
   --only lists       lists of events, audit entries, deliveries and payments with 10,000 rows and with many
@@ -37,7 +40,17 @@ const USAGE = `Usage: npm run bench [-- --quick] [--only PART] [--rows N]
   Leave the machine alone meanwhile: two cores are shared by everything that is measured. Data and ports are the
   measurement's own; other settings (PURSER_ENGINE, PURSER_MAX_IN_FLIGHT …) are taken from the environment.
 `;
-const parts = ['decisions', 'payments', 'x402', 'webhooks', 'audit', 'limits', 'lists', 'recovery'] as const;
+const parts = [
+  'decisions',
+  'payments',
+  'x402',
+  'webhooks',
+  'signatures',
+  'audit',
+  'limits',
+  'lists',
+  'recovery',
+] as const;
 const results = fileURLToPath(new URL('./results/', import.meta.url));
 
 async function main(): Promise<void> {
@@ -88,6 +101,9 @@ async function main(): Promise<void> {
           measureWebhooks(database, { plan: quick ? quickWebhookPlan : fullWebhookPlan, progress, signal }),
         )
       : undefined;
+    const signatures = measures('signatures')
+      ? await measureSigning({ plan: quick ? quickSigningPlan : fullSigningPlan, progress, signal })
+      : undefined;
     const audit = measures('audit')
       ? await withDatabase({ progress }, (database) =>
           measureAudit(database, { plan: quick ? quickAuditPlan : fullAuditPlan, progress, signal }),
@@ -105,7 +121,7 @@ async function main(): Promise<void> {
       ? await measureRecovery({ killsEach: quick ? quickKillsEach : fullKillsEach, progress, signal })
       : undefined;
     const report = createReport(
-      { decisions, payments, x402, webhooks, audit, limits, lists, recovery },
+      { decisions, payments, x402, webhooks, signatures, audit, limits, lists, recovery },
       { date, quick, loadBefore },
     );
     progress.line(`\n${renderTable(report)}`);

@@ -45,6 +45,8 @@ export interface Report {
   readonly x402?: Figures | undefined;
   /** Deliveries to receivers of events. */
   readonly webhooks?: Figures | undefined;
+  /** Signatures and refreshes by the signers alone. */
+  readonly signatures?: Figures | undefined;
   /** The audit log's chain. */
   readonly audit?: Figures | undefined;
   /** The count of requests of keys that are limited. */
@@ -74,6 +76,7 @@ export function createReport(
     payments,
     x402,
     webhooks,
+    signatures,
     audit,
     limits,
     lists,
@@ -83,6 +86,7 @@ export function createReport(
     payments: Measured | undefined;
     x402: MeasuredX402 | undefined;
     webhooks?: MeasuredPart | undefined;
+    signatures?: MeasuredPart | undefined;
     audit?: MeasuredPart | undefined;
     limits?: MeasuredPart | undefined;
     lists?: MeasuredPart | undefined;
@@ -111,6 +115,7 @@ export function createReport(
     },
     x402: x402 && { ...figures(x402), ratios: x402Ratios(x402) },
     webhooks: webhooks && { ...figures(webhooks), ratios: webhooks.ratios },
+    signatures: signatures && { ...figures(signatures), ratios: signatures.ratios },
     audit: audit && { ...figures(audit), ratios: audit.ratios },
     limits: limits && { ...figures(limits), ratios: limits.ratios },
     lists: lists && { ...figures(lists), ratios: lists.ratios },

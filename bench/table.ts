@@ -7,11 +7,12 @@ const twoDigitsBelow10 = (value: number) => value.toFixed(value < 10 ? 2 : 1);
 
 /** A report for a reader: one table, all columns aligned. */
 export function renderTable(report: Report): string {
-  const { machine, load, decisions, payments, x402, webhooks, audit, limits, lists, recovery } = report;
+  const { machine, load, decisions, payments, x402, webhooks, signatures, audit, limits, lists, recovery } = report;
   const rows: (Row | undefined)[] = [
     ...(payments ? [...paymentRows(payments), undefined] : []),
     ...(x402 ? [...x402Rows(x402), undefined] : []),
     ...(webhooks ? [...partRows('webhooks, ms', 'webhooks, many', webhooks), undefined] : []),
+    ...(signatures ? [...partRows('signers, ms', 'signers, many', signatures), undefined] : []),
     ...(audit ? [...partRows('audit log, ms', 'audit log, many', audit), undefined] : []),
     ...(limits ? [...partRows('limits, ms', 'limits, 20 at once', limits), undefined] : []),
     ...(lists ? [...partRows('lists, ms', 'lists, many', lists), undefined] : []),
