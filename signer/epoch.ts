@@ -68,7 +68,8 @@ export async function commitEpoch(
   const { keyId, epoch } = body;
   const own = await checkAll(context, { state: 'stored', ...body });
   if (own.state === 'stored') {
-    context.store.activateEpoch({ keyId, epoch });
+    // While the attestations were read another run may have come in between.
+    if (!context.store.activateEpoch({ keyId, epoch, sessionId: own.sessionId })) throw hasNot(context, body);
     context.backup.changed(keyId);
     context.log.info({ keyId, epoch }, 'new shares of a key are in use');
   }
@@ -120,7 +121,11 @@ async function checkAll(
 function factsOf(context: SignerContext, p: { keyId: string; epoch: number }): EpochFacts {
   const facts = context.store.stateOf(p.keyId) === 'active' ? context.store.epochFacts(p.keyId, p.epoch) : undefined;
   if (facts) return facts;
-  throw new Refusal('other_epoch', `signer ${context.party} has no epoch ${p.epoch} of key ${p.keyId}`);
+  throw hasNot(context, p);
+}
+
+function hasNot(context: SignerContext, p: { keyId: string; epoch: number }): Refusal {
+  return new Refusal('other_epoch', `signer ${context.party} has no epoch ${p.epoch} of key ${p.keyId}`);
 }
 
 function notInUse(context: SignerContext, p: { keyId: string; epoch: number }): Refusal {

@@ -103,11 +103,14 @@ export async function startRepair(
   return openRefresh(context, { session, role, run, share, repaired: { ownerKey: first.owner_key } });
 }
 
-/** A share that is here and opens is not lost; a key that was given up stays given up. */
+/**
+ * A share that is here and opens is not lost. A key that was given up after its share was stored stays given up; one that
+ * was given up before cannot be in use elsewhere, unless this signer had it in an earlier life and somebody used the id
+ * since, to keep it from being repaired.
+ */
 function refuseUnlessLost(context: SignerContext, p: { keyId: string; fromEpoch: number }): void {
-  const state = context.store.stateOf(p.keyId);
-  if (state !== undefined && state !== 'active') {
-    throw new Refusal('key_exists', `signer ${context.party} gave key ${p.keyId} up (${state}); it is not taken again`);
+  if (!context.store.canTakeUp(p.keyId)) {
+    throw new Refusal('key_exists', `signer ${context.party} is making key ${p.keyId}, or gave it up: it stays so`);
   }
   const [newest = 0] = context.store.activeEpochs(p.keyId);
   if (newest < p.fromEpoch || !opens(context, { keyId: p.keyId, epoch: newest })) return;

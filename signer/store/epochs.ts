@@ -1,4 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
+import { Refusal } from '../refusal.ts';
 import { transaction } from './database.ts';
 import type { ShareSealing } from './sealing.ts';
 
@@ -46,8 +47,8 @@ export interface EpochStore {
   epochFacts(keyId: string, epoch?: number): EpochFacts | undefined;
   /** Seals and stores a share as `stored`, and drops what earlier runs left in that state; durable on return. */
   putEpoch(p: NewEpoch): void;
-  /** `stored` → `active`; harmless when it is active already. */
-  activateEpoch(p: { keyId: string; epoch: number }): void;
+  /** `stored` → `active`, where the share is still the one of that run. @returns false where it is not */
+  activateEpoch(p: { keyId: string; epoch: number; sessionId: string }): boolean;
   /** Erases all shares of lower epochs, also from the write-ahead log. */
   eraseEpochsBelow(p: { keyId: string; epoch: number }): void;
 }
@@ -75,7 +76,9 @@ export function createEpochStore(p: {
   const takeUp = db.prepare(
     `insert into keys (key_id, session_id, state, created_at_ms, owner_key, has_records)
      values (:keyId, :sessionId, 'active', :atMs, :ownerKey, 0)
-     on conflict (key_id) do update set has_records = 0, owner_key = coalesce(excluded.owner_key, owner_key)`,
+     on conflict (key_id) do update
+       set state = 'active', has_records = 0, owner_key = coalesce(excluded.owner_key, owner_key)
+       where state = 'active' or (state = 'abandoned' and was_stored = 0)`,
   );
   const drop = db.prepare(`delete from shares where key_id = ? and state = 'stored'`);
   const insert = db.prepare(
@@ -83,7 +86,9 @@ export function createEpochStore(p: {
        state, complete, kek_id)
      values (:keyId, :epoch, :engineVersion, :publicKey, :chainCode, :sealed, :atMs, :sessionId, 'stored', :complete, :kekId)`,
   );
-  const activate = db.prepare(`update shares set state = 'active' where key_id = :keyId and epoch = :epoch`);
+  const activate = db.prepare(
+    `update shares set state = 'active' where key_id = :keyId and epoch = :epoch and session_id = :sessionId`,
+  );
   const erase = db.prepare('delete from shares where key_id = :keyId and epoch < :epoch');
 
   return {
@@ -96,13 +101,15 @@ export function createEpochStore(p: {
     putEpoch({ keyId, epoch, complete, sessionId, atMs, share, publicKey, chainCode, repaired }) {
       const { sealed, kekId } = p.sealing.seal(share, { keyId, epoch, engineVersion });
       transaction(db, () => {
-        if (repaired) takeUp.run({ keyId, sessionId, atMs, ownerKey: repaired.ownerKey });
+        if (repaired && takeUp.run({ keyId, sessionId, atMs, ownerKey: repaired.ownerKey }).changes === 0) {
+          throw new Refusal('key_exists', `key ${keyId} is being made here, or was given up; it is not taken up again`);
+        }
         drop.run(keyId);
         const row = { keyId, epoch, engineVersion, publicKey, chainCode, sealed, kekId, atMs, sessionId };
         insert.run({ ...row, complete: complete ? 1 : 0 });
       });
     },
-    activateEpoch: ({ keyId, epoch }) => void activate.run({ keyId, epoch }),
+    activateEpoch: ({ keyId, epoch, sessionId }) => activate.run({ keyId, epoch, sessionId }).changes === 1,
     eraseEpochsBelow({ keyId, epoch }) {
       erase.run({ keyId, epoch });
       // Also when nothing was left to erase: a crash may have come between the two.

@@ -55,6 +55,8 @@ export const migrations: readonly string[] = [
   alter table keys add column owner_key text;
   -- 0: what the others recorded while this signer was away has not been merged yet, so nothing is signed with the key.
   alter table keys add column has_records integer not null default 1;
+  -- Whether a share of it was ever stored by a key generation.
+  alter table keys add column was_stored integer not null default 0;
   -- The run that made the share, and whether all three are known to have stored theirs.
   alter table shares add column session_id text not null default '';
   alter table shares add column state text not null default 'active' check (state in ('stored', 'active'));

@@ -31,6 +31,8 @@ export interface ShareStore {
   /** Takes a key id, for ever. @throws Refusal `key_exists` */
   reserveKey(p: { keyId: string; sessionId: string; ownerKey?: string | null }): void;
   stateOf(keyId: string): KeyState | undefined;
+  /** True where a key may be had from the other signers: in use, unknown, or given up before its share was stored. */
+  canTakeUp(keyId: string): boolean;
   /** Seals and stores the share of the first epoch; durable on return. */
   putShare(p: Omit<StoredShare, 'epoch'> & { keyId: string }): void;
   /** Opens the share of an epoch, or the newest that is in use. @throws Refusal `unknown_key`, `share_damaged` */
@@ -69,6 +71,10 @@ export function createShareStore(p: {
      values (:keyId, :sessionId, 'generating', :atMs, :ownerKey) on conflict do nothing`,
   );
   const selectState = db.prepare('select state from keys where key_id = ?');
+  const selectClosed = db.prepare(
+    `select 1 from keys where key_id = ? and not (state = 'active' or (state = 'abandoned' and was_stored = 0))`,
+  );
+  const markStored = db.prepare('update keys set was_stored = 1 where key_id = ?');
   const selectSession = db.prepare('select session_id from keys where key_id = ?');
   const updateState = db.prepare('update keys set state = :to where key_id = :keyId and state = :from');
   const insertShare = db.prepare(
@@ -100,6 +106,7 @@ export function createShareStore(p: {
       throw new Refusal('key_exists', `key id ${keyId} was used before; every attempt needs a fresh one`);
     },
     stateOf: (keyId) => (selectState.get(keyId) as { state: KeyState } | undefined)?.state,
+    canTakeUp: (keyId) => selectClosed.get(keyId) === undefined,
     putShare({ keyId, share, publicKey, chainCode }) {
       const row = { keyId, epoch: FIRST_EPOCH, engineVersion: p.engineVersion };
       const { sealed, kekId } = p.sealing.seal(share, row);
@@ -107,6 +114,7 @@ export function createShareStore(p: {
       transaction(db, () => {
         insertShare.run({ ...row, publicKey, chainCode, sealed, kekId, atMs: atMs(), sessionId, state: 'active' });
         moveTo(keyId, 'generating', 'stored');
+        markStored.run(keyId);
       });
     },
     getShare(keyId, epoch) {

@@ -159,7 +159,7 @@ describe('a backup', () => {
     await backup.rewrite();
     addEpoch('k', 2);
     await backup.keep({ keyId: 'k', epoch: 2 });
-    store.activateEpoch({ keyId: 'k', epoch: 2 });
+    store.activateEpoch({ keyId: 'k', epoch: 2, sessionId: store.epochFacts('k', 2)!.sessionId });
     store.eraseEpochsBelow({ keyId: 'k', epoch: 2 });
     const before = statSync(file());
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
