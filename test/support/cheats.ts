@@ -35,7 +35,26 @@ function inside(change: (body: Uint8Array, p: { x: number; y: number }, sent: Op
 
 /** Changes the messages of the engine, and leaves the batch around them whole. */
 function messages(change: (all: Message[], p: { x: number; y: number }, sent: Opportunity) => Message[]): Trick {
-  return inside((body, p, sent) => encodeBatch(change(decodeBatch(body), p, sent)));
+  return inside((body, p, sent) => {
+    const { before, batch } = split(sent.context, body);
+    return Buffer.concat([before, encodeBatch(change(decodeBatch(batch), p, sent))]);
+  });
+}
+
+/** Signatures say news of limits before their messages: a length, and that much JSON. */
+function split({ protocol }: OpenEnvelope['context'], body: Uint8Array): { before: Uint8Array; batch: Uint8Array } {
+  const end = protocol === 'sign' ? 4 + Buffer.from(body).readUInt32BE() : 0;
+  return { before: body.slice(0, end), batch: body.slice(end) };
+}
+
+/** Tells other news than it should; of a protocol that has none, the batch is wrong then. */
+function news(told: (p: { x: number; y: number }) => string): Trick {
+  return inside((body, p, sent) => {
+    const text = Buffer.from(told(p));
+    const length = Buffer.alloc(4);
+    length.writeUInt32BE(text.length);
+    return Buffer.concat([length, text, split(sent.context, body).batch]);
+  });
 }
 
 /** Changes the content of one message of the engine, behind its frame. */
@@ -133,24 +152,34 @@ export const tricks = {
   ),
   'to another receiver inside': messages((all, { x }) => all.map((m) => ({ ...m, to: at(256, x) }))),
   '255 messages': messages((all) => Array.from({ length: 255 }, () => all[0]!).slice(0, 200)),
+  'news that are no JSON': news(({ x }) => '{"documents":['.repeat(1 + at(300, x))),
+  'news of nothing known': news(() => '{"documents":[],"spent":[],"pending":[],"more":1}'),
+  'deep news': news(({ x }) => `${'['.repeat(1 + at(100_000, x))}${']'.repeat(1 + at(100_000, x))}`),
+  'news in other types': news(({ x }) => JSON.stringify(pick([1, 'x', [], {}, { documents: 7 }, { spent: [{}] }], x))),
+  'longer news than there are': inside((body, { x }) => {
+    Buffer.from(body.buffer, body.byteOffset).writeUInt32BE(body.length + at(2 ** 31, x));
+    return body;
+  }),
   'nothing at all': inside(() => new Uint8Array()),
   'a body as large as can be sent': inside((_, { x }) => randomBytes(500_000 + at(100_000, x))),
   'a body too large to be sent': inside(() => randomBytes(BODY_BYTES_MAX)),
   'what it said in an earlier run, sealed for this one': {
     layer: 'message',
-    play: (sent, p) => sent.seal({ context: sent.context, body: earlier(sent, p)?.open.body ?? new Uint8Array(3) }),
+    play: (sent, p) =>
+      sent.seal({ context: sent.context, body: earlier(sent, p)?.open.body ?? Uint8Array.of(0, 0, 0, 0, 0) }),
   },
   'what it said in an earlier run, with the session of this one': {
     layer: 'message',
     play: (sent, p) => {
       const old = earlier(sent, p)?.open.body;
-      const all = old ? decodeBatch(old) : [];
+      const { before, batch } = split(sent.context, old ?? Uint8Array.of(0, 0, 0, 0, 0));
+      const all = decodeBatch(batch);
       const renamed = all.map((m) => {
         const body = Uint8Array.from(m.body);
         body.set(Buffer.from(sent.context.session, 'hex'), FRAME_SESSION);
         return { ...m, body };
       });
-      return sent.seal({ context: sent.context, body: encodeBatch(renamed) });
+      return sent.seal({ context: sent.context, body: Buffer.concat([before, encodeBatch(renamed)]) });
     },
   },
   'what it said in an earlier run, as it was': {
