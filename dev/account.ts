@@ -21,7 +21,12 @@ interface DevAccount {
  * The account of the last start, when its key is still good; else a new one on the enterprise plan, so that no limit
  * is in a tester's way, and with an owner, whom the built-in templates ask, and an approver.
  */
-export async function ensureAccount(o: { databaseUrl: string; known: DevAccount | undefined }): Promise<DevAccount> {
+export async function ensureAccount(o: {
+  databaseUrl: string;
+  known: DevAccount | undefined;
+  /** Who sets limits inside the signers; default nobody. */
+  ownerKey?: string;
+}): Promise<DevAccount> {
   const pool = createPool({ url: o.databaseUrl, max: 1, application: 'purser-dev' });
   try {
     if (o.known) {
@@ -33,6 +38,7 @@ export async function ensureAccount(o: { databaseUrl: string; known: DevAccount 
         name: 'Local development',
         plan: 'enterprise',
         ownerEmail: OWNER_EMAIL,
+        ...(o.ownerKey !== undefined && { ownerKey: o.ownerKey }),
         keyName: 'npm start',
         environment: 'sandbox',
         acting: bySystem,

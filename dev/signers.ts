@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { initTokenKeys } from '../api/init-token-keys.ts';
 import type { Party, SignerEndpoint } from '../signer/client.ts';
 import { initSecrets } from '../signer/init.ts';
+import { makeOwnerKey } from '../signer/owner-key-file.ts';
 import { initWebhookKeys, type WebhookKeyFiles } from '../worker/init-webhook-keys.ts';
 import { markDevelopment } from './mark-development.ts';
 import { LOOPBACK } from './ports.ts';
@@ -17,6 +18,8 @@ export interface StackKeys {
   coordinator: { identityFile: string; publicKey: string };
   policy: { identityFile: string; publicKey: string };
   operator: { identityFile: string; publicKey: string };
+  /** Of the developer's account: who sets limits. No process of the service has it. */
+  owner: { identityFile: string; publicKey: string };
   signers: Record<Party, { identityFile: string; kekFile: string; publicKey: string }>;
   webhooks: WebhookKeyFiles;
   /** Keys of access tokens. */
@@ -24,7 +27,7 @@ export interface StackKeys {
 }
 
 /**
- * Makes what is missing of the keys: a coordinator's, the policy step's, an operator's, three signers', those for secrets of webhooks,
+ * Makes what is missing of the keys: a coordinator's, the policy step's, an operator's, an account owner's, three signers', those for secrets of webhooks,
  * and those of access tokens. All are marked as made for trying out.
  */
 export async function prepareKeys(file: (...names: string[]) => string): Promise<StackKeys> {
@@ -35,6 +38,9 @@ export async function prepareKeys(file: (...names: string[]) => string): Promise
     for (const file of kind === 'signer' ? [identityFile, kekFile] : [identityFile]) markDevelopment(file);
     return { identityFile, kekFile, publicKey: readPublicKey(identityFile) };
   };
+  const ownerFile = file('keys', 'owner.json');
+  if (!existsSync(ownerFile)) await makeOwnerKey({ file: ownerFile });
+  markDevelopment(ownerFile);
   const [first, second, third] = await Promise.all(
     PARTIES.map((party) => prepare('signer', file('signers', String(party)))),
   );
@@ -51,6 +57,7 @@ export async function prepareKeys(file: (...names: string[]) => string): Promise
     coordinator: await prepare('coordinator', file('keys')),
     policy: await prepare('policy', file('keys')),
     operator: await prepare('operator', file('keys')),
+    owner: { identityFile: ownerFile, publicKey: readPublicKey(ownerFile) },
     signers: { 1: first!, 2: second!, 3: third! },
     webhooks,
     tokensFile,

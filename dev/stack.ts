@@ -64,7 +64,11 @@ export async function startStack(context: StackContext): Promise<Stack> {
   await progress.step('database schema', () => migrate({ databaseUrl: database.ownerUrl, log: progress.line }));
   const before = home.readFacts();
   const known = before && { accountId: before.account_id, apiKey: before.api_key };
-  const account = await ensureAccount({ databaseUrl: database.appUrl, known });
+  const account = await ensureAccount({
+    databaseUrl: database.appUrl,
+    known,
+    ownerKey: signers.keys.owner.publicKey,
+  });
   const people = await progress.step('mailbox', () => provideMailbox(context));
   const baseUrl = `http://${LOOPBACK}:${ports.api}`;
   const provider = await progress.step('identity provider', () => provideProvider(context, { baseUrl }));

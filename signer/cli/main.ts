@@ -4,6 +4,8 @@ import type { SignerClient } from '../client.ts';
 import { backupCommands } from './backup.ts';
 import { type Command, UsageError } from './command.ts';
 import { connectSigners } from './connect.ts';
+import { limitsCommands } from './limits.ts';
+import { ownerKeyCommands } from './owner-key.ts';
 import { refreshCommands } from './refresh.ts';
 import { repairCommands } from './repair.ts';
 import { restoreCommands } from './restore.ts';
@@ -17,6 +19,8 @@ const commands: Readonly<Record<string, Command>> = {
   ...refreshCommands,
   ...repairCommands,
   ...unbanCommands,
+  ...ownerKeyCommands,
+  ...limitsCommands,
 };
 
 function usage(): string {

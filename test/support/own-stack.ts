@@ -57,6 +57,8 @@ export interface OwnStack {
   /** File that the crashing worker reads; see crash-plan.ts. */
   readonly planFile: string;
   readonly logDir: string;
+  /** As `PURSER_HOME` of npm start: `signers.json` for `npm run signers`, and the owner's key in `keys/owner.json`. */
+  readonly home: string;
   /** Inbox of everybody; `GET /api/mails` lists what it holds. */
   readonly mailUrl: string;
   /** An access token of the person with this e-mail address, an owner of the account; by default the stack's. */
@@ -141,7 +143,14 @@ export async function startOwnStack({
     );
   }
   const baseUrl = `http://${LOOPBACK}:${apiPort}`;
-  const { accountId, apiKey } = await ensureAccount({ databaseUrl: appUrl, known: undefined });
+  const { accountId, apiKey } = await ensureAccount({
+    databaseUrl: appUrl,
+    known: undefined,
+    ownerKey: keys.owner.publicKey,
+  });
+  const endpointsOfSigners = signerEndpoints(keys, signerPorts as [number, number, number]);
+  const forOperators = { signers: endpointsOfSigners, operator_key_file: keys.operator.identityFile };
+  writeFileSync(file('signers.json'), JSON.stringify(forOperators));
   const people = openSignIn({ databaseUrl: appUrl, keysFile: keys.tokensFile, issuer: baseUrl });
   const mailbox = await startMailbox({ dir: file('mail'), smtpPort: 0, httpPort: 0 });
   noteSecret('the first API key', apiKey);
@@ -161,7 +170,7 @@ export async function startOwnStack({
     PURSER_RPC_EIP155_31337: (await endpoints(chain.rpcUrl)).join(','),
     PURSER_POLICY_KEY_FILE: keys.policy.identityFile,
     PURSER_COORDINATOR_KEY_FILE: keys.coordinator.identityFile,
-    PURSER_SIGNERS: JSON.stringify(signerEndpoints(keys, signerPorts as [number, number, number])),
+    PURSER_SIGNERS: JSON.stringify(endpointsOfSigners),
     PURSER_FAUCET_URL: faucet.url,
     PURSER_SMTP_URL: mailbox.smtpUrl,
     PURSER_MAIL_FROM: 'Purser <purser@example.com>',
@@ -197,6 +206,7 @@ export async function startOwnStack({
       planFile,
     },
     logDir: file('logs'),
+    home,
     mailUrl: mailbox.url,
     async token(email, o) {
       const { token } = await people.signIn({ accountId, email, ...o });
@@ -230,9 +240,9 @@ export async function startOwnStack({
   };
 }
 
-function secretFilesOf({ coordinator, policy, operator, signers, webhooks, tokensFile }: StackKeys): string[] {
+function secretFilesOf({ coordinator, policy, operator, owner, signers, webhooks, tokensFile }: StackKeys): string[] {
   const ofSigners = Object.values(signers).flatMap(({ identityFile, kekFile }) => [identityFile, kekFile]);
-  const roles = [coordinator, policy, operator].map(({ identityFile }) => identityFile);
+  const roles = [coordinator, policy, operator, owner].map(({ identityFile }) => identityFile);
   return [...roles, webhooks.keysFile, tokensFile, ...ofSigners];
 }
 
