@@ -13,6 +13,8 @@ export interface RepairedKey {
   epoch: number;
   /** `current`: the signer has what the others have. */
   outcome: 'repaired' | 'completed' | 'current';
+  /** False: it signs nothing with the key before the records of the others are merged. */
+  hasRecords: boolean;
 }
 
 export interface RepairRequest {
@@ -30,18 +32,19 @@ export async function coordinateRepair(
   transport: SignerTransport,
   p: RefreshReach & RepairRequest,
 ): Promise<RepairedKey> {
-  const { keyId } = p;
+  const { keyId, party } = p;
   const found = await askEpochs(transport, p);
   const plan = planRefresh(found, { complete: false, olderThanMs: 0 });
+  const hasRecords = found.get(party)?.hasRecords ?? false;
   if (plan.kind === 'unknown') throw new SignRefused({ reason: 'unknown_key', message: `no signer has key ${keyId}` });
   if (plan.kind === 'complete') {
     await endRefresh(transport, { ...p, epoch: plan.epoch });
-    return { keyId, epoch: plan.epoch, outcome: 'completed' };
+    return { keyId, epoch: plan.epoch, outcome: 'completed', hasRecords };
   }
   const current = commonEpoch([...found.values()].map(({ epochs }) => epochs));
-  if (current !== undefined) return { keyId, epoch: current, outcome: 'current' };
+  if (current !== undefined) return { keyId, epoch: current, outcome: 'current', hasRecords };
   const epoch = await runRepair(transport, { ...p, found });
-  return { keyId, epoch, outcome: 'repaired' };
+  return { keyId, epoch, outcome: 'repaired', hasRecords: false };
 }
 
 async function runRepair(

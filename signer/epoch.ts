@@ -21,6 +21,8 @@ export const attestedEpochSchema = z.strictObject({ keyId, epoch, attestations }
 export interface KeyEpochs {
   /** Oldest first, those whose share opens; none where the key is not in use here. */
   epochs: Epoch[];
+  /** False: it signs nothing with the key before the records of the others are merged. */
+  hasRecords: boolean;
   /** With whom this signer does not work for this key. */
   banned: Party[];
 }
@@ -34,6 +36,7 @@ export async function showEpochs(
   const isInUse = context.store.stateOf(keyId) === 'active';
   return {
     epochs: isInUse ? context.store.epochsOf(keyId).filter(({ epoch }) => opens(context, { keyId, epoch })) : [],
+    hasRecords: isInUse && context.store.hasRecords(keyId),
     banned: othersThan(context.party).filter((party) => context.store.isBanned({ keyId, party })),
   };
 }

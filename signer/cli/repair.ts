@@ -12,7 +12,16 @@ export const repairCommands: Readonly<Record<string, Command>> = {
       const party = readParty(values.party as string | undefined);
       const key = values.key as string | undefined;
       const client = await connect();
-      return eachKey<RepairedKey>({ client, key, tell }, (keyId) => client.repairKey({ keyId, party }));
+      return eachKey({ client, key, tell }, async (keyId): Promise<RepairedKey> => {
+        const repaired = await client.repairKey({ keyId, party });
+        if (repaired.hasRecords) return repaired;
+        await client.mergeRecords({ keyId, party });
+        return {
+          ...repaired,
+          outcome: repaired.outcome === 'current' ? 'completed' : repaired.outcome,
+          hasRecords: true,
+        };
+      });
     },
   },
 };
