@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { peerOf, type SignerContext } from './context.ts';
 import { sealMessage } from './envelope.ts';
+import { limitsPage } from './merge-limits.ts';
 import { requireActiveKey } from './owner-key.ts';
 import { PARTIES } from './parties.ts';
-import { PAGE_DOCUMENTS_MAX, PAGE_RECORDS_MAX, placeOf, RECORD_KINDS, type RecordsPage } from './records-page.ts';
+import { PAGE_RECORDS_MAX, placeOf, RECORD_KINDS, type RecordsPage } from './records-page.ts';
 import { Refusal } from './refusal.ts';
 import { requireRecords } from './require-records.ts';
 
@@ -51,15 +52,16 @@ export async function exportRecords(
 function nextCursor({ page, kind }: Cursor, after: Cursor['after'] | null): Cursor | null {
   if (after !== null) return { page: page + 1, kind, after };
   const following = RECORD_KINDS[RECORD_KINDS.indexOf(kind) + 1];
-  return following ? { page: page + 1, kind: following, after: following === 'spending' ? '' : 0 } : null;
+  return following ? { page: page + 1, kind: following, after: following === 'limits' ? '' : 0 } : null;
 }
 
 type Unplaced<T> = T extends RecordsPage ? Omit<T, 'isLast'> : never;
 
 function readPage(
-  { store }: SignerContext,
+  context: SignerContext,
   { keyId, cursor }: { keyId: string; cursor: Cursor },
 ): { page: Unplaced<RecordsPage>; after: Cursor['after'] | null } {
+  const { store } = context;
   const { kind } = cursor;
   const from = { keyId, after: Number(cursor.after), limit: PAGE_RECORDS_MAX };
   switch (kind) {
@@ -75,19 +77,9 @@ function readPage(
       const { rows, after } = store.signaturesPage(from);
       return { page: { kind, rows: rows.map((row) => ({ ...row, signature: row.signature ?? '' })) }, after };
     }
-    case 'spending': {
-      const found = store.spendingOfKey({ keyId, afterSlot: String(cursor.after), limit: PAGE_RECORDS_MAX });
-      const rows = found.map(({ keyId: _, amountMinor, ...row }) => ({ ...row, amountMinor: String(amountMinor) }));
-      return { page: { kind, rows }, after: found.at(-1)?.slot ?? null };
-    }
-    case 'owner': {
-      const documentOf = ({ document }: { document: string }) => document;
-      const changes = store.ownerKeyChanges(keyId).map(documentOf);
-      const all = store.listLimits(keyId).map(documentOf);
-      const end = Number(cursor.after) + PAGE_DOCUMENTS_MAX;
-      const limits = all.slice(Number(cursor.after), end);
-      const ownerKey = store.ownerKeyOf(keyId) ?? null;
-      return { page: { kind, ownerKey, changes, limits }, after: end < all.length ? end : null };
+    case 'limits': {
+      const page = limitsPage(context, { keyId, after: String(cursor.after) });
+      return { page: { kind, page }, after: page.next };
     }
   }
 }

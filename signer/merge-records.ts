@@ -2,12 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { peerOf, type SignerContext } from './context.ts';
 import { openMessage } from './envelope.ts';
-import { replaceOwnerKey, requireActiveKey } from './owner-key.ts';
+import { mergeLimits } from './merge-limits.ts';
+import { requireActiveKey } from './owner-key.ts';
 import { othersThan, PARTIES, type Party } from './parties.ts';
 import { pageSchema, placeOf, type RecordsPage } from './records-page.ts';
 import { Refusal } from './refusal.ts';
 import type { Session } from './sessions.ts';
-import { takeLimits } from './set-limits.ts';
 
 export const startMergeSchema = z.strictObject({ keyId: z.string().min(1).max(128) });
 export const importRecordsSchema = z.strictObject({ from: z.literal(PARTIES), page: z.string() });
@@ -17,8 +17,6 @@ interface Told {
   /** The page that is awaited. */
   page: number;
   isDone: boolean;
-  /** What it says of the account's owner. */
-  owner: (RecordsPage & { kind: 'owner' })[];
 }
 interface MergeSession extends Session {
   keyId: string;
@@ -37,9 +35,7 @@ export async function startMerge(
 ): Promise<{ merge: string }> {
   requireActiveKey(context, keyId);
   context.sessions.open({ id: session, kind: 'merge', about: keyId });
-  const told = new Map(
-    othersThan(context.party).map((party): [Party, Told] => [party, { page: 1, isDone: false, owner: [] }]),
-  );
+  const told = new Map(othersThan(context.party).map((party): [Party, Told] => [party, { page: 1, isDone: false }]));
   const state: MergeSession = { keyId, merge: randomBytes(32).toString('hex'), told, close: () => undefined };
   context.sessions.park(session, state);
   return { merge: state.merge };
@@ -48,7 +44,7 @@ export async function startMerge(
 /**
  * Takes one page; durable on return. Once both others have told everything, the key is signed with here again: whatever
  * this signer took part in, one of them was the other of the pair.
- * @throws Refusal `bad_message`, `unknown_session`
+ * @throws Refusal `bad_message`, `unknown_session`, `limits_differ`
  */
 export async function importRecords(
   context: SignerContext,
@@ -59,12 +55,15 @@ export async function importRecords(
   const teller = told.get(from);
   if (!teller || teller.isDone) throw new Refusal('bad_message', `signer ${from} has nothing (more) to tell`);
   const page = await openPage(context, { session, keyId, merge, from, page: teller.page, message });
-  take(context, { keyId, from, page });
-  if (page.kind === 'owner') teller.owner.push(page);
+  if (page.kind === 'limits') await mergeLimits(context, { keyId, from, page: page.page });
+  else takePage(context, { keyId, from, page });
   teller.page += 1;
   teller.isDone = page.isLast;
   const isComplete = [...told.values()].every(({ isDone }) => isDone);
-  if (isComplete) await complete(context, state);
+  if (isComplete) {
+    context.store.markRecordsComplete(keyId);
+    context.log.info({ keyId }, 'has the records of both others');
+  }
   context.sessions.park(session, state);
   if (isComplete) context.sessions.end(session);
   return { isComplete };
@@ -88,8 +87,11 @@ async function openPage(
   }
 }
 
-function take(context: SignerContext, { keyId, from, page }: { keyId: string; from: Party; page: RecordsPage }): void {
-  const { store, log, party } = context;
+function takePage(
+  context: SignerContext,
+  { keyId, from, page }: { keyId: string; from: Party; page: Exclude<RecordsPage, { kind: 'limits' }> },
+): void {
+  const { store, log } = context;
   const conflicts = store.transaction(() => {
     switch (page.kind) {
       case 'slots':
@@ -99,14 +101,6 @@ function take(context: SignerContext, { keyId, from, page }: { keyId: string; fr
       case 'signatures':
         store.mergeSignatures({ keyId, rows: page.rows });
         return [];
-      case 'spending':
-        for (const row of page.rows) {
-          const knownTo = row.knownTo | (1 << (party - 1)) | (1 << (from - 1));
-          store.putSpending({ ...row, keyId, knownTo, amountMinor: BigInt(row.amountMinor) });
-        }
-        return [];
-      case 'owner':
-        return [];
     }
   });
   for (const about of conflicts) {
@@ -114,34 +108,5 @@ function take(context: SignerContext, { keyId, from, page }: { keyId: string; fr
       { alert: 'records_conflict', keyId, from, about },
       'two signers recorded different things; neither is signed',
     );
-  }
-}
-
-/** An owner's key that both others know, and this signer does not, was registered while it was away. */
-async function complete(context: SignerContext, { keyId, told }: MergeSession): Promise<void> {
-  const { store, log } = context;
-  const words = [...told.values()].map(({ owner }) => owner);
-  const [first, second] = words.map((pages) => pages[0]?.ownerKey);
-  if (first && first === second) store.registerOwnerKey({ keyId, ownerKey: first });
-  for (const page of words.flat()) await takeOwnersWord(context, { keyId, page });
-  store.markRecordsComplete(keyId);
-  log.info({ keyId }, 'has the records of both others');
-}
-
-/** Whatever of it the owner signed counts, as far as it is newer; the rest is as if it was not told. */
-async function takeOwnersWord(
-  context: SignerContext,
-  { keyId, page }: { keyId: string; page: RecordsPage & { kind: 'owner' } },
-): Promise<void> {
-  const ignoreRefusal = (error: unknown) => {
-    if (!(error instanceof Refusal)) throw error;
-  };
-  const takeAll = async () => {
-    for (const document of page.limits) await takeLimits(context, { keyId, document }).catch(ignoreRefusal);
-  };
-  await takeAll();
-  for (const document of page.changes) {
-    await replaceOwnerKey(context, { body: { document } }).catch(ignoreRefusal);
-    await takeAll();
   }
 }
