@@ -1,7 +1,7 @@
 import { peerOf, type SignerContext } from './context.ts';
 import { decodeBatch, encodeBatch } from './engine/engine.ts';
 import { openMessage, sealMessage } from './envelope.ts';
-import { blaming, refuseBanned } from './fault.ts';
+import { blaming } from './fault.ts';
 import type { LimitNews } from './limits.ts';
 import type { Party } from './parties.ts';
 import { Refusal } from './refusal.ts';
@@ -47,18 +47,17 @@ export function sealHop(
 
 /**
  * Opens what {@link sealHop} made. @returns the messages, one batch a round, and the news as they came
- * @throws Refusal `bad_message`, `banned_pair`
+ * @throws Refusal `bad_message`
  */
 export async function openHop(
   context: SignerContext,
   { run, hop, message }: { run: SignRun; hop: Hop; message: string },
 ): Promise<{ batches: Uint8Array[]; news: unknown }> {
-  const { session, keyId, counterparty: from, subject } = run;
+  const { session, counterparty: from, subject } = run;
   const body = await openMessage(
     { own: context.identity, sender: peerOf(context, from) },
     { context: { session, protocol: 'sign', round: hop, from, to: context.party, subject }, message },
   );
-  refuseBanned(context, { keyId, party: from });
   const { news, rest } = splitNews(body, { hop, from });
   const messages = blaming(from, () => decodeBatch(rest));
   const expected = HOP_MESSAGES[hop];

@@ -4,7 +4,7 @@ import { checkRequest, signRequestShape } from './check-request.ts';
 import type { SignerContext } from './context.ts';
 import { digestOf } from './digest/payload.ts';
 import type { SignSession as EngineSession } from './engine/engine.ts';
-import { blaming, rethrowEngineFault } from './fault.ts';
+import { blaming, refuseBanned, rethrowEngineFault } from './fault.ts';
 import { openHop, type SignRun, sealHop } from './hop.ts';
 import { holdLimit, type LimitHold } from './limits.ts';
 import { findRecorded } from './recorded-signature.ts';
@@ -92,7 +92,7 @@ export async function joinSign(
   return work(context, state, async () => {
     const { batches: heard, news } = await openHop(context, { ...state, hop: 1, message });
     await state.limit.hear(news);
-    const batches = [state.engine.start(), stepEngine(state, heard[0]!)];
+    const batches = [state.engine.start(), stepEngine(context, state, heard[0]!)];
     const answer = await sealHop(context, { ...state, hop: 2, batches, news: state.limit.tell() });
     context.sessions.park(session, state);
     return { message: answer };
@@ -136,7 +136,7 @@ interface Step {
 async function release(context: SignerContext, { state, message }: Step): Promise<RelayAnswer> {
   const { batches: heard, news } = await openHop(context, { ...state, hop: 2, message });
   await state.limit.hear(news);
-  const batches = heard.map((batch) => stepEngine(state, batch));
+  const batches = heard.map((batch) => stepEngine(context, state, batch));
   record(context, state, null);
   return { message: await sealHop(context, { ...state, hop: 3, batches }) };
 }
@@ -144,7 +144,7 @@ async function release(context: SignerContext, { state, message }: Step): Promis
 /** Joiner: completes the signature. Its own round 3 would only tell the initiator the same. */
 async function conclude(context: SignerContext, { state, message }: Step): Promise<SignedAnswer> {
   const { batches } = await openHop(context, { ...state, hop: 3, message });
-  for (const batch of batches) stepEngine(state, batch);
+  for (const batch of batches) stepEngine(context, state, batch);
   const signature = state.engine.takeSignature();
   record(context, state, signature);
   return { signature: bytesToHex(signature), digest: bytesToHex(state.entry.digest) };
@@ -232,8 +232,9 @@ function subjectOf({ keyId, epoch, path, transactionId, digest }: SignSession['e
   return `key ${keyId} epoch ${epoch} path ${path} transaction ${transactionId} digest ${bytesToHex(digest)}`;
 }
 
-/** What came is the counterparty's, signed: there is nobody else to blame. */
-function stepEngine(state: SignSession, batch: Uint8Array): Uint8Array {
+/** What came is the counterparty's, signed: there is nobody else to blame. Nothing is awaited between ban and engine. */
+function stepEngine(context: SignerContext, state: SignSession, batch: Uint8Array): Uint8Array {
+  refuseBanned(context, { keyId: state.run.keyId, party: state.run.counterparty });
   return blaming(state.run.counterparty, () => state.engine.step(batch));
 }
 
