@@ -4,10 +4,12 @@ import { SignerUnavailable, SignRefused } from './errors.ts';
 import type { Pair, SignerHealthRecord } from './health.ts';
 import type { Party } from './parties.ts';
 
-/** A whole attempt takes some tens of milliseconds; one that takes this long gets another beside it. */
+/** A whole attempt takes some tens of milliseconds; one that takes this long may get another beside it. */
 const HEDGE_AFTER_MS = 1_000;
-/** The wait is cut into so many, see {@link waitAwake}. */
-const HEDGE_STEPS = 10;
+/** Time is counted in such steps, see {@link waitAwake}. */
+const STEP_MS = 100;
+/** A signer is to blame that was waited for so many times as long as its partner: a busy machine slows down both. */
+const BLAME_RATIO = 3;
 /** What so many refuse, no pair can sign. */
 const REFUSALS_FINAL = 2;
 
@@ -15,8 +17,8 @@ const REFUSALS_FINAL = 2;
 export type Attempt<T> = (pair: Pair, o: { transport: SignerTransport; signal: AbortSignal }) => Promise<T>;
 
 /**
- * Has one pair after another try until one succeeds. An attempt that takes long goes on, and the pair without whoever
- * kept it waiting begins beside it, where it is not known to be slow itself: on a machine on which everybody is slow,
+ * Has one pair after another try until one succeeds. An attempt that one signer keeps waiting goes on, and the pair
+ * without that one begins beside it. Where both are slow, or the others are known to be, nobody begins: on a busy machine
  * more work would help nobody. The first result counts; what is still under way then is called off.
  *
  * One signer's refusal of the payment does not end it: one that was taken over, or has lost its store, would refuse
@@ -50,10 +52,7 @@ export async function tryPairs<T>(p: {
     underWay += 1;
     const calls = watchCalls(p.transport);
     const ended = new AbortController();
-    void waitAwake(HEDGE_AFTER_MS, AbortSignal.any([signal, ended.signal])).then(
-      () => takeLate(calls.slowest()),
-      () => undefined,
-    );
+    void findLate(calls, AbortSignal.any([signal, ended.signal])).then(takeLate, () => undefined);
     try {
       resolve(await p.attempt(pair, { transport: calls.transport, signal }));
       p.record.signed(pair);
@@ -66,9 +65,8 @@ export async function tryPairs<T>(p: {
       ended.abort();
     }
   }
-  function takeLate(party: Party | undefined): void {
-    if (party === undefined) return;
-    p.record.failed(party);
+  function takeLate(party: Party): void {
+    p.record.late(party);
     startNext({ onlyWithoutTrouble: true });
   }
   /** @returns what ends the whole, if this does */
@@ -95,8 +93,14 @@ function unavailable(failures: ReadonlyMap<Party, string>): SignerUnavailable {
   return new SignerUnavailable(`no two signers could sign: ${[...failures.values()].join('; ')}`);
 }
 
+interface WatchedCalls {
+  transport: SignerTransport;
+  /** Who was waited for much longer than the other, if that can be said of one. */
+  slow(): Party | undefined;
+}
+
 /** The same transport, which remembers how long each signer was waited for. */
-function watchCalls(transport: SignerTransport): { transport: SignerTransport; slowest(): Party | undefined } {
+function watchCalls(transport: SignerTransport): WatchedCalls {
   const waitedMs = new Map<Party, number>();
   const addWaited = (party: Party, ms: number) => waitedMs.set(party, (waitedMs.get(party) ?? 0) + ms);
   const call: SignerTransport['call'] = async (peer, request) => {
@@ -107,14 +111,26 @@ function watchCalls(transport: SignerTransport): { transport: SignerTransport; s
       addWaited(peer.party, performance.now());
     }
   };
+  // Who is being waited for now has a start without an end in its sum.
+  const total = (ms: number) => (ms < 0 ? ms + performance.now() : ms);
   return {
     transport: { ...transport, call },
-    slowest() {
-      // Who is being waited for now has a start without an end in its sum.
-      const total = (ms: number) => (ms < 0 ? ms + performance.now() : ms);
-      return [...waitedMs].sort(([, a], [, b]) => total(b) - total(a))[0]?.[0];
+    slow() {
+      const [most, next] = [...waitedMs].toSorted(([, a], [, b]) => total(b) - total(a));
+      const isSlow = most && total(most[1]) >= BLAME_RATIO * (next ? total(next[1]) : 0);
+      return isSlow ? most[0] : undefined;
     },
   };
+}
+
+/** Resolves with who keeps an attempt waiting, from when it has taken long. @throws once it has ended */
+async function findLate(calls: WatchedCalls, ended: AbortSignal): Promise<Party> {
+  await waitAwake(HEDGE_AFTER_MS, ended);
+  for (;;) {
+    const late = calls.slow();
+    if (late !== undefined) return late;
+    await waitAwake(STEP_MS, ended);
+  }
 }
 
 /**
@@ -122,5 +138,5 @@ function watchCalls(transport: SignerTransport): { transport: SignerTransport; s
  * between the steps, and nobody looks late for it.
  */
 async function waitAwake(ms: number, signal: AbortSignal): Promise<void> {
-  for (let step = 0; step < HEDGE_STEPS; step += 1) await delay(ms / HEDGE_STEPS, undefined, { signal });
+  for (let step = 0; step < ms / STEP_MS; step += 1) await delay(STEP_MS, undefined, { signal });
 }

@@ -104,14 +104,26 @@ describe.concurrent('trying pairs', () => {
     expect(begun).toEqual(['23', '31']);
   });
 
+  it('blames also later, once it can be said who keeps the attempt waiting', async () => {
+    const delays = [300, 300, 300, 60_000]; // 2, 3, 2, and then 3
+    const next = () => delay(delays.shift() ?? 0);
+    const { run, begun } = world({ 2: next, 3: next, 1: well });
+    const { by, ms } = await timedRun(run);
+    expect(by).toBe('12');
+    expect(begun).toEqual(['23', '12']);
+    expect(ms).toBeGreaterThan(2_000);
+    expect(ms).toBeLessThan(2_700);
+  });
+
   it('begins no other where the others are slow as well', async () => {
     const { run, begun, record } = world({ 2: slow(520), 3: slow(10) });
     record.failed(1);
     expect(await run()).toBe('23');
     expect(begun).toEqual(['23']);
-    const all = world({ 1: slow(300), 2: slow(310), 3: slow(300) });
-    expect(await all.run()).toBe('23');
-    expect(all.begun).toEqual(['23', '31']);
+    const both = world({ 2: slow(300), 3: slow(310) });
+    expect(await both.run()).toBe('23');
+    expect(both.begun).toEqual(['23']);
+    expect(both.record.suspicion([2, 3])).toBe(0);
   });
 
   it('goes to the next pair at once after a failure, the one without whoever failed first', async () => {
