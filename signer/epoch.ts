@@ -52,6 +52,19 @@ export function opens(context: SignerContext, { keyId, epoch }: { keyId: string;
   }
 }
 
+/**
+ * The new epoch is higher than all that are in use here; and no higher than the time in milliseconds, so that nobody
+ * uses the numbers up. @throws Refusal `other_epoch`
+ */
+export function refuseEpoch(context: SignerContext, { keyId, toEpoch }: { keyId: string; toEpoch: number }): void {
+  const [newest = 0] = context.store.activeEpochs(keyId);
+  if (toEpoch > newest && toEpoch <= context.now().getTime()) return;
+  throw new Refusal(
+    'other_epoch',
+    `epoch ${toEpoch} cannot follow for key ${keyId}: signer ${context.party} uses epoch ${newest}`,
+  );
+}
+
 /** Says again that an epoch is stored here, for a run that was interrupted after that. */
 export async function attestStoredEpoch(
   context: SignerContext,

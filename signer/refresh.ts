@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { SignerContext } from './context.ts';
 import type { KeyShare } from './engine/engine.ts';
 import { type ShareWorker, startShareWorker } from './engine/worker.ts';
-import { attestEpoch } from './epoch.ts';
+import { attestEpoch, refuseEpoch } from './epoch.ts';
 import { refuseBanned, rethrowEngineFault } from './fault.ts';
 import { othersThan, REFRESH_ROUNDS } from './parties.ts';
 import { Refusal } from './refusal.ts';
@@ -130,19 +130,6 @@ export async function stepRefresh(
 function refuseBannedRefresh(context: SignerContext, p: { run: RefreshRun; role: Role }): void {
   if (p.run.complete && p.role === 'operator') return;
   for (const party of othersThan(context.party)) refuseBanned(context, { keyId: p.run.keyId, party });
-}
-
-/**
- * The new epoch is higher than all that are in use here; and no higher than the time in milliseconds, so that nobody
- * uses the numbers up.
- */
-function refuseEpoch(context: SignerContext, { keyId, toEpoch }: RefreshRun): void {
-  const [newest = 0] = context.store.activeEpochs(keyId);
-  if (toEpoch > newest && toEpoch <= context.now().getTime()) return;
-  throw new Refusal(
-    'other_epoch',
-    `epoch ${toEpoch} cannot follow for key ${keyId}: signer ${context.party} uses epoch ${newest}`,
-  );
 }
 
 const place = (session: string, run: RefreshRun) => {

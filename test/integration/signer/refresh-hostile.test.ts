@@ -9,6 +9,9 @@ import { dyingTransport, type ShareWorld, startShareWorld } from '../../support/
 
 type Attestations = { party: Party; attestation: string }[];
 
+/** Keys take seconds each of every core. */
+const HOOK_TIMEOUT_MS = 300_000;
+
 describe('the owner of the worker', () => {
   let world: ShareWorld;
   let key: TestKey;
@@ -32,7 +35,7 @@ describe('the owner of the worker', () => {
   beforeAll(async () => {
     world = await startShareWorld();
     key = await world.coordinator.generateKey({ keyId });
-  });
+  }, HOOK_TIMEOUT_MS);
   afterAll(() => world?.stop());
 
   it('has no run begun from an epoch that is not in use, nor to a number that is taken or beyond the clock', async () => {

@@ -13,6 +13,9 @@ const nameOf = ({ path, body }: { path: string; body: object }): string => {
   return 'round' in body ? `${name} ${body.round}` : name;
 };
 
+/** Keys take seconds each of every core. */
+const HOOK_TIMEOUT_MS = 300_000;
+
 describe('a refresh that is interrupted', () => {
   let world: ShareWorld;
   let key: TestKey;
@@ -21,7 +24,7 @@ describe('a refresh that is interrupted', () => {
   beforeAll(async () => {
     world = await startShareWorld();
     key = await world.coordinator.generateKey({ keyId });
-  });
+  }, HOOK_TIMEOUT_MS);
   afterAll(() => world?.stop());
 
   /** The coordinator ends at the n-th request of a step (from 0), before it is sent or before its answer is heard. */
@@ -41,14 +44,10 @@ describe('a refresh that is interrupted', () => {
   }
 
   it.each(
-    STEPS.flatMap((step) =>
-      step === 'epochs'
-        ? []
-        : [
-            { step, nth: 0, when: 'after' as const },
-            { step, nth: 2, when: 'before' as const },
-          ],
-    ),
+    (['start', 'step 2', 'step 4', 'commit', 'finish'] as const).flatMap((step) => [
+      { step, nth: 0, when: 'after' as const },
+      { step, nth: 2, when: 'before' as const },
+    ]),
   )(
     'by the death of the coordinator $when request $nth of $step: goes on with the next',
     async ({ step, nth, when }) => {
@@ -80,7 +79,7 @@ describe('a refresh that is interrupted', () => {
   }
 
   it.each(
-    (['start', 'step 3', 'step 4', 'commit', 'finish'] as const).flatMap((step, index) =>
+    (['step 1', 'step 4', 'commit', 'finish'] as const).flatMap((step, index) =>
       (['before', 'after'] as const).map((when, late) => ({ step, when, party: PARTIES[(index + late) % 3]! })),
     ),
   )('by kill -9 of signer $party $when it answers $step: goes on with the next', async ({ step, when, party }) => {

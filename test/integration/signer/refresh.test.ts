@@ -3,6 +3,9 @@ import { PARTIES } from '../../../signer/parties.ts';
 import type { TestKey } from '../../support/payments.ts';
 import { PAIRS, type ShareWorld, startShareWorld } from '../../support/share-world.ts';
 
+/** Keys take seconds each of every core. */
+const HOOK_TIMEOUT_MS = 300_000;
+
 describe('a refresh', () => {
   let world: ShareWorld;
   let key: TestKey;
@@ -11,7 +14,7 @@ describe('a refresh', () => {
   beforeAll(async () => {
     world = await startShareWorld();
     key = await world.coordinator.generateKey({ keyId });
-  });
+  }, HOOK_TIMEOUT_MS);
   afterAll(() => world?.stop());
 
   it('gives all three new shares of the same key, and leaves nothing of the old ones on any disk', async () => {

@@ -12,6 +12,9 @@ import { dyingTransport, type ShareWorld, startShareWorld } from '../../support/
 
 const cli = fileURLToPath(new URL('../../../signer/cli/main.ts', import.meta.url));
 
+/** Keys take seconds each of every core. */
+const HOOK_TIMEOUT_MS = 300_000;
+
 describe('a signer that lost its shares', () => {
   let world: ShareWorld;
   let older: TestKey;
@@ -49,7 +52,7 @@ describe('a signer that lost its shares', () => {
     older = await world.coordinator.generateKey({ keyId: 'ckey_older' });
     newer = await world.coordinator.generateKey({ keyId: 'ckey_newer' });
     await world.refresh({ keyId: older.keyId });
-  });
+  }, HOOK_TIMEOUT_MS);
   afterAll(() => world?.stop());
 
   it('is given them again by the two others, all keys by one command, and signs once it has their records', async () => {
