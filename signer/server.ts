@@ -16,7 +16,11 @@ import {
 } from './wire.ts';
 
 const CONNECTIONS_MAX = 256;
+/** From the first byte, or from the connection where none comes: whoever sends slower holds a place that others need. */
+const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 15_000;
+/** How often those times are looked after; Node's own default would double them. */
+const TIMEOUT_CHECK_MS = 1_000;
 /** Longer than the coordinator keeps an idle connection, so that it never writes to one we are closing. */
 const KEEP_ALIVE_TIMEOUT_MS = 75_000;
 
@@ -28,7 +32,12 @@ const KEEP_ALIVE_TIMEOUT_MS = 75_000;
 export function createSignerServer(context: SignerContext, p: { onBroken: (error: unknown) => void }): Server {
   const nonces = createNonceRecord();
   const server = createServer(
-    { requestTimeout: REQUEST_TIMEOUT_MS, keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS },
+    {
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+      keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+    },
     (req, res) => {
       handle(context, { req, res, nonces, onBroken: p.onBroken }).catch((error) => {
         context.log.error({ err: error }, 'an answer could not be sent');
