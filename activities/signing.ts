@@ -1,5 +1,6 @@
 import type { SignerClient } from '../signer/client.ts';
 import { createGenerateKey } from './generate-key.ts';
+import { createEndUnsigned } from './give-back-nonce.ts';
 import { createInspectSigners } from './inspect-signers.ts';
 import { createListDueKeys } from './list-due-keys.ts';
 import { createRefreshKey } from './refresh-key.ts';
@@ -12,6 +13,7 @@ export function createSigningActivities(deps: { readonly signer: SignerClient; r
   return {
     sign: createSign(deps),
     signAuthorization: createSignAuthorization(deps),
+    endUnsigned: createEndUnsigned(deps),
     generateKey: createGenerateKey(deps),
     signerHealth: createSignerHealth(deps),
     inspectSigners: createInspectSigners(deps),

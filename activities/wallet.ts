@@ -11,6 +11,7 @@ import { createCheckReservations } from './check-reservations.ts';
 import { createEndSession } from './end-session.ts';
 import { createEvaluatePolicy } from './evaluate-policy.ts';
 import { createFindApprovalMails } from './find-approval-mails.ts';
+import { createFindUnsigned, createGiveBackNonce } from './give-back-nonce.ts';
 import { createIssueAuthorization } from './issue-authorization.ts';
 import { createKeepMonths, type Retention } from './keep-months.ts';
 import { createNoteKeyRefresh } from './note-key-refresh.ts';
@@ -39,6 +40,8 @@ export function createWalletActivities(deps: WalletDependencies) {
     awaitFunds: createAwaitFunds(deps),
     allotReplacement: createAllotReplacement(deps),
     dropReplacement: createDropReplacement(deps),
+    findUnsigned: createFindUnsigned(deps),
+    giveBackNonce: createGiveBackNonce(deps),
     settle: createSettle(deps),
     fail: createFail(deps),
     stampAuthorization: createStampAuthorization(deps),

@@ -3,7 +3,7 @@ import { hasAttempts } from './db/attempts.ts';
 import { dropHolds } from './db/holds.ts';
 import type { Queryable } from './db/pool.ts';
 import { closeReservation } from './db/reservations.ts';
-import { closeSlot, findSlot, hasLaterSlots, releaseSlot, wishFor } from './db/slots.ts';
+import { closeSlot, findSlot, releaseSlot, wishFor } from './db/slots.ts';
 import { type FailureCode, failTransaction, type TransactionRow } from './db/transactions.ts';
 import { noteTransaction } from './note-transaction.ts';
 
@@ -24,19 +24,28 @@ export async function noteFailure(
 /**
  * Ends a pending payment of which nothing was transferred: row, reservation, hold, nonce and open questions together.
  * Hold the agent's and the transaction's lock.
- * @returns `filling`: others have later nonces, so its own has to be used up first; the payment fails once it is
+ * @returns `filling`: it has a nonce, and the signers may have signed for it though nothing is stored. It fails once they
+ *   have said that they did not, or once its nonce is used up
  */
 export async function endUnsent(db: Queryable, row: TransactionRow, failure: Failure): Promise<'failed' | 'filling'> {
   const slot = await findSlot(db, { transactionId: row.id });
   await cancelApprovals(db, { paymentId: row.id });
-  if (slot && !(await hasAttempts(db, { transactionId: row.id })) && (await hasLaterSlots(db, slot))) {
+  if (slot && !(await hasAttempts(db, { transactionId: row.id }))) {
     await wishFor(db, { transactionId: row.id, wanted: 'fill', end: failure });
     return 'filling';
   }
+  await endUnsigned(db, row, failure);
+  return 'failed';
+}
+
+/**
+ * Ends a pending payment of which no signature is good any more: that is certain of one without a nonce, of one whose
+ * nonce is taken, and of one that the signers know nothing of. Hold the agent's and the transaction's lock.
+ */
+export async function endUnsigned(db: Queryable, row: TransactionRow, failure: Failure): Promise<void> {
   const isFailed = await failTransaction(db, { id: row.id, ...failure });
   await closeReservation(db, { paymentId: row.id, state: 'released' });
   await dropHolds(db, { ownerId: row.id });
   if (!(await releaseSlot(db, { transactionId: row.id }))) await closeSlot(db, { transactionId: row.id });
   if (isFailed) await noteFailure(db, row, failure);
-  return 'failed';
 }

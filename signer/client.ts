@@ -1,5 +1,6 @@
 import type { BackupStatus } from './backup/backup.ts';
 import { createSignerTransport, NoAnswer, RefusedBySigner, type SignerPeer } from './call.ts';
+import { coordinateEnd, type EndRequest } from './coordinate-end.ts';
 import { coordinateKeygen, type GeneratedKey } from './coordinate-keygen.ts';
 import { coordinateMerge, type MergedRecords, type MergeRequest } from './coordinate-records.ts';
 import { coordinateRefresh, type RefreshedKey, type RefreshReach, type RefreshRequest } from './coordinate-refresh.ts';
@@ -102,6 +103,11 @@ export interface SignerClient {
    * @throws SignerUnavailable, SignRefused, SignerFault
    */
   sign(p: SignRequest): Promise<Signature>;
+  /**
+   * Ends a payment that was given a nonce and is not to be made. True: nothing was signed for it, and nothing will be.
+   * @throws SignerUnavailable
+   */
+  endUnsigned(p: EndRequest): Promise<boolean>;
   /** Closes kept-alive connections. */
   close(): void;
 }
@@ -268,6 +274,8 @@ export function createSignerClient(o: SignerClientOptions): SignerClient {
     mergeRecords: (p) => renew(p, (reach) => coordinateMerge(transport, { ...reach, ...p }), 'was told no records'),
     repairKey: (p) => renew(p, (reach) => coordinateRepair(transport, { ...reach, ...p })),
     liftBans: (p) => renew(p, (reach) => coordinateUnban(transport, { ...reach, ...p })),
+    endUnsigned: async (request) =>
+      coordinateEnd(transport, { peers: [...(await peersReady).values()], request, timeoutMs: signCallTimeoutMs }),
     sign: (request) => signs(() => signByAnyPair(request)),
     close: () => transport.close(),
   };

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { SignerContext } from './context.ts';
+import { endUnsigned, endUnsignedSchema } from './end-unsigned.ts';
 import {
   attestedEpochSchema,
   attestStoredEpoch,
@@ -88,6 +89,7 @@ export const operations = {
   '/v1/owner-key/replace': operation(BOTH, replaceOwnerKeySchema, replaceOwnerKey),
   '/v1/repair/term': operation(OPERATOR, repairTermSchema, giveTerm),
   '/v1/repair/start': operation(OPERATOR, repairStartSchema, startRepair),
+  '/v1/records/end-unsigned': operation(COORDINATOR, endUnsignedSchema, endUnsigned),
   '/v1/records/merge': operation(OPERATOR, startMergeSchema, startMerge),
   '/v1/records/export': operation(OPERATOR, exportRecordsSchema, exportRecords),
   '/v1/records/import': operation(OPERATOR, importRecordsSchema, importRecords),

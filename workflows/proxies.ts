@@ -15,6 +15,8 @@ export const {
   awaitFunds,
   allotReplacement,
   dropReplacement,
+  findUnsigned,
+  giveBackNonce,
   settle,
   fail,
   stampAuthorization,
@@ -46,6 +48,14 @@ export const { sign } = proxyActivities<SigningActivities>({
   startToCloseTimeout: '25s',
   scheduleToCloseTimeout: '24h',
   heartbeatTimeout: '5s',
+  retry: { initialInterval: '250ms', maximumInterval: '5s' },
+});
+
+/** For a nonce that is to be given back: while too few signers are there, it is asked for again with each look. */
+export const { endUnsigned } = proxyActivities<SigningActivities>({
+  taskQueue: queues.signing,
+  startToCloseTimeout: '10s',
+  scheduleToCloseTimeout: '15s',
   retry: { initialInterval: '250ms', maximumInterval: '5s' },
 });
 

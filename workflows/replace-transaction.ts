@@ -1,7 +1,14 @@
-import { CancellationScope, condition, isCancellation } from '@temporalio/workflow';
+import { ActivityFailure, CancellationScope, condition, isCancellation, patched } from '@temporalio/workflow';
 import { show } from './payment-messages.ts';
 import type { Progress } from './progress.ts';
-import { allotReplacement, dropReplacement, quoteReplacement } from './proxies.ts';
+import {
+  allotReplacement,
+  dropReplacement,
+  endUnsigned,
+  findUnsigned,
+  giveBackNonce,
+  quoteReplacement,
+} from './proxies.ts';
 import { type SignResult, sendBytes, signAllotted } from './sign-and-send.ts';
 
 /**
@@ -10,6 +17,12 @@ import { type SignResult, sendBytes, signAllotted } from './sign-and-send.ts';
  */
 export async function replaceTransaction(transactionId: string, progress: Progress): Promise<number | undefined> {
   show('replace');
+  if (patched('ask-the-signers-first')) {
+    const isGivenBack = await giveBack(transactionId);
+    if (isGivenBack === undefined) return undefined;
+    // The database knows that it is over.
+    if (isGivenBack) return 0;
+  }
   for (;;) {
     const terms = await quoteReplacement(transactionId);
     const given = await allotReplacement(transactionId, terms);
@@ -22,6 +35,23 @@ export async function replaceTransaction(transactionId: string, progress: Progre
       return undefined;
     }
   }
+}
+
+/**
+ * Gives the nonce of a payment back that is not to be made, if the signers say that they signed nothing: then nothing has
+ * to be used up, and no fee is paid.
+ * @returns undefined: too few of them are there to say
+ */
+async function giveBack(transactionId: string): Promise<boolean | undefined> {
+  const request = await findUnsigned(transactionId);
+  if (!request) return false;
+  try {
+    if (!(await endUnsigned(request))) return false;
+  } catch (error) {
+    if (!(error instanceof ActivityFailure) || isCancellation(error)) throw error;
+    return undefined;
+  }
+  return (await giveBackNonce(transactionId)).isGivenBack;
 }
 
 /** While too few signers are there, the chain may decide otherwise: its word ends the wait. */

@@ -12,6 +12,12 @@ export interface SignatureId {
 export interface RecordStore {
   /** False while records of the others are missing here: nothing is signed with the key. */
   hasRecords(keyId: string): boolean;
+  /**
+   * Ends a payment before it was signed: unless this signer has recorded the slot or the payment, the payment is never
+   * signed here. Durable on return.
+   * @returns whether neither was recorded
+   */
+  endUnsigned(p: { keyId: string; slot: string; transactionId: string }): boolean;
   /** @throws Refusal `slot_taken` when the use is against what is recorded */
   checkUse(use: SlotUse): void;
   /** The same, and records the use; inside a transaction. @throws Refusal `slot_taken` */
@@ -66,6 +72,14 @@ export function createRecordStore({ db, now }: { db: DatabaseSync; now: () => Da
 
   return {
     hasRecords: (keyId) => selectHasRecords.get(keyId) !== undefined,
+    endUnsigned({ keyId, slot, transactionId }) {
+      const payment = selectPayment.get(transactionId) as BoundPayment | undefined;
+      if (payment) return payment.slot === '' && selectSlot.get(slot) === undefined;
+      if (selectSlot.get(slot)) return false;
+      const ended = { slot: '', intent: '', validBefore: null, decisionId: '' };
+      putPayment.run({ transactionId, keyId, ...ended, atMs: now().getTime() });
+      return true;
+    },
     checkUse: check,
     bindUse(use) {
       check(use);

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createAllot } from '../../../activities/allot.ts';
 import { createEvaluatePolicy } from '../../../activities/evaluate-policy.ts';
+import { createGiveBackNonce } from '../../../activities/give-back-nonce.ts';
 import { createFail, createSettle } from '../../../activities/settle.ts';
 import type { PreparedTransfer } from '../../../shared/chain/adapter.ts';
 import { storeAttempt } from '../../../shared/db/attempts.ts';
@@ -26,6 +27,7 @@ let evaluatePolicy: ReturnType<typeof createEvaluatePolicy>;
 let allot: ReturnType<typeof createAllot>;
 let settle: ReturnType<typeof createSettle>;
 let fail: ReturnType<typeof createFail>;
+let giveBackNonce: ReturnType<typeof createGiveBackNonce>;
 
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -35,6 +37,7 @@ beforeAll(async () => {
   allot = createAllot({ pool, clock, policyKey, maxInFlight });
   settle = createSettle({ pool });
   fail = createFail({ pool });
+  giveBackNonce = createGiveBackNonce({ pool });
 });
 afterAll(async () => {
   await pool?.end();
@@ -173,7 +176,9 @@ describe('allot', () => {
     ];
     await allotted(a);
     await allotted(b);
-    expect(await fail(b, 'signing_failed', 'refused')).toMatchObject({ state: 'ended', status: 'failed' });
+    expect(await fail(b, 'signing_failed', 'refused')).toEqual({ state: 'open', replace: true });
+    expect(await giveBackNonce(b)).toEqual({ isGivenBack: true });
+    expect(await row(b)).toMatchObject({ status: 'failed', failure_code: 'signing_failed' });
     expect((await allotted(c)).payload.transaction.nonce).toBe(1);
   });
 
@@ -209,7 +214,9 @@ describe('allot', () => {
       type: 'spending_limit',
       rules: { max_transaction_amount: '2' },
     });
-    expect((await allot(a)).outcome).toBe('denied');
+    expect((await allot(a)).outcome).toBe('signed');
+    expect(await row(a)).toMatchObject({ status: 'pending' });
+    await giveBackNonce(a);
     expect(await row(a)).toMatchObject({ status: 'failed', failure_code: 'policy_violation' });
     expect((await row(a)).decision?.violations).toMatchObject([{ limit: '2', attempted: '3' }]);
     expect((await allotted(b)).payload.transaction.nonce).toBe(0);
