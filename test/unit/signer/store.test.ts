@@ -77,6 +77,50 @@ describe('the store of a signer', () => {
     again.close();
   });
 
+  it('keeps a new epoch beside the one in use, drops what an earlier run left, and erases what came before', () => {
+    const store = open();
+    store.reserveKey({ keyId: 'k', sessionId: 's' });
+    store.putShare({ keyId: 'k', ...share });
+    store.activateKey('k');
+    const made = (sessionId: string) => ({ ...share, keyId: 'k', complete: true, sessionId, atMs: 5 });
+    store.putEpoch({ ...made('lost'), epoch: 3 });
+    store.putEpoch({ ...made('t'), epoch: 2, share: Uint8Array.of(7) });
+    expect(store.epochsOf('k')).toMatchObject([
+      { epoch: 1, state: 'active', sessionId: 's', complete: true },
+      { epoch: 2, state: 'stored', sessionId: 't', complete: true, createdAtMs: 5 },
+    ]);
+    expect(store.getShare('k').epoch).toBe(1); // what is not in use is not taken
+    expect(store.activateEpoch({ keyId: 'k', epoch: 2, sessionId: 'lost' })).toBe(false);
+    expect(store.activeEpochs('k')).toEqual([1]);
+    expect(store.activateEpoch({ keyId: 'k', epoch: 2, sessionId: 't' })).toBe(true);
+    expect(store.activeEpochs('k')).toEqual([2, 1]);
+    expect(() => store.putEpoch({ ...made('u'), epoch: 2 })).toThrow(); // one in use is never replaced
+    store.eraseEpochsBelow({ keyId: 'k', epoch: 2 });
+    expect(store.epochsOf('k')).toHaveLength(1);
+    expect([...store.getShare('k').share]).toEqual([7]);
+    store.close();
+  });
+
+  it('takes a repaired key up without records, unless its id is in use for another or was given up with its share', () => {
+    const store = open();
+    const made = { ...share, epoch: 4, complete: true, sessionId: 'r', atMs: 5, repaired: { ownerKey: 'owner' } };
+    store.putEpoch({ ...made, keyId: 'unknown' });
+    store.reserveKey({ keyId: 'used-up', sessionId: 'a' });
+    expect(() => store.putEpoch({ ...made, keyId: 'used-up' })).toThrow(/is not taken up again/);
+    store.abandonKey({ sessionId: 'a' });
+    store.putEpoch({ ...made, keyId: 'used-up' });
+    expect(store.listKeys()).toMatchObject([
+      { keyId: 'unknown', ownerKey: 'owner', hasRecords: false, epochs: [{ epoch: 4, state: 'stored' }] },
+      { keyId: 'used-up', ownerKey: 'owner', hasRecords: false },
+    ]);
+    store.reserveKey({ keyId: 'given-up', sessionId: 'b' });
+    store.putShare({ keyId: 'given-up', ...share });
+    store.abandonKey({ sessionId: 'b' });
+    expect(store.canTakeUp('given-up')).toBe(false);
+    expect(() => store.putEpoch({ ...made, keyId: 'given-up' })).toThrow(/is not taken up again/);
+    store.close();
+  });
+
   it('erases the share of a key that is given up, and never gives up one in use', () => {
     const store = open();
     for (const keyId of ['k', 'used']) {
@@ -137,15 +181,34 @@ describe('limits of a signer', () => {
     expect(() => table.open({ id: 'c', kind: 'keygen' })).toThrow(/2 keygen sessions are open already/);
     table.open({ id: 'd', kind: 'sign' });
     table.park('a', session);
-    expect(table.take('a')).toBe(session);
-    expect(() => table.take('a')).toThrow(/working on another message/);
+    expect(table.take('a', 'keygen')).toBe(session);
+    expect(() => table.take('a', 'keygen')).toThrow(/working on another message/);
     table.end('a');
     table.park('a', session);
     expect(session.closed).toBe(1);
     expect(() => table.open({ id: 'a', kind: 'sign' })).toThrow(/was used before/);
-    expect(() => table.take('a')).toThrow(/is not open here/);
+    expect(() => table.take('a', 'keygen')).toThrow(/is not open here/);
     table.stop();
     expect(table.count('keygen') + table.count('sign')).toBe(0);
+  });
+
+  it('end the run that is open for a key when another is opened for it, and no run for another key', () => {
+    const session = () => ({
+      closed: 0,
+      close() {
+        this.closed++;
+      },
+    });
+    const [first, other] = [session(), session()];
+    const table = createSessionTable({ now: () => new Date(), onExpired: () => undefined });
+    table.open({ id: 'a', kind: 'refresh', about: 'k' });
+    table.park('a', first);
+    table.open({ id: 'b', kind: 'refresh', about: 'l' });
+    table.park('b', other);
+    table.open({ id: 'c', kind: 'refresh', about: 'k' });
+    expect([first.closed, other.closed, table.count('refresh')]).toEqual([1, 0, 2]);
+    expect(() => table.open({ id: 'd', kind: 'refresh', about: 'm' })).toThrow(/2 refresh sessions are open already/);
+    table.stop();
   });
 
   it('take a nonce once for as long as its request could be sent again', () => {
