@@ -12,7 +12,9 @@ import { type HostedSigners, hostSigners } from '../../support/hosted-signers.ts
 /** Sequences of about ten requests by a coordinator that keeps to no rule. */
 const SEQUENCES = 120;
 /** Runs in which it changes one thing. */
-const FAULTS = 300;
+const FAULTS = 400;
+/** Signatures that one signer has under way, see signer/sessions.ts. */
+const RUNS_MAX = 256;
 const TIMEOUT_MS = 10_000;
 
 let signers: HostedSigners;
@@ -255,4 +257,24 @@ describe('a coordinator that owns no signer', () => {
     await Promise.all(([1, 2] as const).map((party) => call(party, '/v1/abort', { session, body: {} })));
     expect(openRuns()).toEqual([0, 0, 0]);
   });
+
+  it('and opens more runs than a signer has room for harms nobody else, and that one only until they end', async () => {
+    const { sessions } = signers.signer(1).context;
+    const fresh = () => randomBytes(32).toString('hex');
+    const filled = Array.from({ length: RUNS_MAX - 1 }, fresh);
+    for (const id of filled) sessions.open({ id, kind: 'sign' });
+    const body = { ...(await runs.freshRequest()), counterparty: 2 };
+    const last = fresh();
+    await expect(call(1, '/v1/sign/start', { session: last, body })).resolves.toHaveProperty('message');
+    for (let i = 0; i < 20; i++) {
+      await expect(call(1, '/v1/sign/start', { session: fresh(), body })).rejects.toMatchObject({ code: 'busy' });
+    }
+    expect(openRuns()).toEqual([RUNS_MAX, 0, 0]);
+    expect(describeOutcome(await runs.sign([2, 3], await runs.freshRequest()))).toBe('signed');
+    expect(await runs.sign([1, 3], await runs.freshRequest())).toMatchObject({ error: { code: 'busy', party: 1 } });
+    await Promise.all([...filled, last].map((session) => call(1, '/v1/abort', { session, body: {} })));
+    expect(openRuns()).toEqual([0, 0, 0]);
+    expect(describeOutcome(await runs.sign([1, 3], await runs.freshRequest()))).toBe('signed');
+    expectNobodyBlamed();
+  }, 120_000);
 });
