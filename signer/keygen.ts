@@ -4,6 +4,7 @@ import { attestShare, checkAttestation, type ShareClaim } from './attestation.ts
 import { peerOf, type SignerContext } from './context.ts';
 import { type ShareWorker, startShareWorker } from './engine/worker.ts';
 import { rethrowEngineFault } from './fault.ts';
+import { ownerKeySchema } from './owner-key.ts';
 import { KEYGEN_ROUNDS, othersThan, PARTIES, type Party, THRESHOLD } from './parties.ts';
 import { Refusal } from './refusal.ts';
 import { type Outbound, openRound, type roundSchema, sealRound } from './rounds.ts';
@@ -14,9 +15,6 @@ import { FIRST_EPOCH } from './store/shares.ts';
 const keyId = z.string().regex(/^[A-Za-z0-9_-]{1,128}$/, 'must be 1 to 128 characters of A-Z a-z 0-9 _ -');
 const party = z.literal(PARTIES);
 const hexBytes = (n: number) => z.string().regex(new RegExp(`^0x[0-9a-f]{${2 * n}}$`));
-
-/** Ed25519, 32 bytes in base64url. */
-export const ownerKeySchema = z.string().regex(/^[A-Za-z0-9_-]{43}$/, 'must be 43 characters of base64url');
 
 /** The owner's key is who sets limits of the new key; all three must be told the same. */
 export const keygenStartSchema = z.strictObject({ keyId, ownerKey: ownerKeySchema.nullable().default(null) });

@@ -8,17 +8,18 @@ import { Refusal } from './refusal.ts';
 const TYPE = 'purser-owner-key+jws';
 
 const keyId = z.string().min(1).max(128);
-const ownerKey = z.string().regex(/^[A-Za-z0-9_-]{43}$/, 'must be 43 characters of base64url');
+/** Ed25519, 32 bytes in base64url. */
+export const ownerKeySchema = z.string().regex(/^[A-Za-z0-9_-]{43}$/, 'must be 43 characters of base64url');
 const changeSchema = z.strictObject({
   key_id: keyId,
   /** Counts up. */
   version: z.int().positive(),
   /** Whose word counts from now on. */
-  owner_key: ownerKey,
+  owner_key: ownerKeySchema,
 });
 type OwnerKeyChange = z.infer<typeof changeSchema>;
 
-export const registerOwnerKeySchema = z.strictObject({ keyId, ownerKey });
+export const registerOwnerKeySchema = z.strictObject({ keyId, ownerKey: ownerKeySchema });
 export const replaceOwnerKeySchema = z.strictObject({ document: z.string().max(2000) });
 
 /** "From now on this other key speaks for me", signed by the key that does now: a compact JWS, EdDSA. */
