@@ -152,3 +152,5 @@ export interface QuoteInput {
 
 export const approvalMailWorkflowId = (approvalId: string): string => `approval-mail/${approvalId}`;
 export const accountKeyWorkflowId = (accountId: string): string => `account-key/${accountId}`;
+/** One at a time tells what is wrong with the signers. */
+export const alertMailWorkflowId = 'signer-alert-mail';

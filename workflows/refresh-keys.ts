@@ -10,7 +10,7 @@ import type { RefreshKeysInput } from '../shared/temporal.ts';
 import { listDueKeys, noteKeyRefresh, refreshKey } from './proxies.ts';
 
 /** Keys of one run; a run with more goes on in another one, so that no history becomes long. */
-const maxKeysOfARun = 500;
+const maxKeysOfARun = 200;
 /** So many keys that fail one after another have a common cause: the next run of the schedule goes on. */
 const maxFailedInARow = 3;
 const dayMs = 86_400_000;

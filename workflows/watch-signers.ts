@@ -10,10 +10,8 @@ import {
 } from '@temporalio/workflow';
 import type { NotedLook } from '../activities/note-signer-look.ts';
 import { alertKinds, type SignerLook } from '../shared/domain/signer-alerts.ts';
-import type { WatchSignersInput } from '../shared/temporal.ts';
+import { alertMailWorkflowId, type WatchSignersInput } from '../shared/temporal.ts';
 import { inspectSigners, noteSignerLook, sendAlertMail } from './proxies.ts';
-
-const alertMailWorkflowId = 'signer-alert-mail';
 
 /** One run of the schedule: what is wrong with the signers, in words; whoever is to know is told of what is new. */
 export async function watchSigners(wanted: WatchSignersInput): Promise<SignerLook> {

@@ -5,6 +5,8 @@ import { runner } from 'node-pg-migrate';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { createAwaitApproval } from '../../activities/await-approval.ts';
+import { createNoteKeyRefresh } from '../../activities/note-key-refresh.ts';
+import { createNoteSignerLook } from '../../activities/note-signer-look.ts';
 import { createFail, createSettle } from '../../activities/settle.ts';
 import { decideApprovals } from '../../api/operations/decide-approval.ts';
 import { hashApiKey, makeApiKey } from '../../shared/api-key.ts';
@@ -28,6 +30,7 @@ import { readUsage } from '../../shared/db/usage.ts';
 import { upsertUser } from '../../shared/db/users.ts';
 import { noteWaiting, wishForDueSpeed } from '../../shared/db/waiting-attempts.ts';
 import { isId, newId } from '../../shared/ids.ts';
+import { createLogger } from '../../shared/log.ts';
 import { renderAccount } from '../../shared/render-account.ts';
 import { renderApproval } from '../../shared/render-approval.ts';
 import { renderEvent } from '../../shared/render-event.ts';
@@ -537,5 +540,42 @@ describe('F50 an installation of the ninth version', () => {
     expect(await claimSpareKey(pool, { accountId: limited })).toBeUndefined();
     const plain = await createAccount(pool, { name: 'New', plan: 'growth' });
     expect(await claimSpareKey(pool, { accountId: plain })).toMatchObject({ account_id: plain });
+  });
+});
+
+/** Keys of the tenth version have the shares that they were made with, and nothing was ever found wrong with them. */
+describe('F50 an installation of the tenth version', () => {
+  const name = `upgrade_${randomBytes(8).toString('hex')}`;
+  let pool: Pool;
+  const [accountId, keyId] = [newId('acct'), newId('ckey')];
+
+  beforeAll(async () => {
+    const { ownerUrl, appUrl } = inject('stack');
+    await createOldDatabase({ name, migrations: 10 });
+    pool = createPool({ url: urlOf(appUrl, name), application: 'test' });
+    await pool.query(`insert into accounts (id, name, plan) values ($1, 'Old', 'growth')`, [accountId]);
+    await pool.query(`insert into account_keys (id, account_id, public_key, chain_code) values ($1, $2, '0x', '0x')`, [
+      ...[keyId, accountId],
+    ]);
+    expect(await migrate({ databaseUrl: urlOf(ownerUrl, name) })).toContain('0011_signer-alerts');
+  });
+  afterAll(async () => {
+    await pool?.end();
+    await asSuperuser(`drop database if exists ${name} with (force)`);
+  });
+
+  it('counts on from their first shares, and tells what is found of them', async () => {
+    await createNoteKeyRefresh({ pool })({ keyId, epoch: 2 });
+    const finding = { kind: 'signer_banned', party: 1, keyId, detail: 'it cheated' } as const;
+    const logger = createLogger({ process: 'test', level: 'silent' });
+    const look = { findings: [finding], unsure: [], answering: 3, keys: 1 };
+    expect(await createNoteSignerLook({ pool, clock: databaseClock, logger })(look)).toMatchObject({ open: 1 });
+    const { rows } = await pool.query('select action, changes from audit_inbox where account_id = $1 order by id', [
+      accountId,
+    ]);
+    expect(rows).toMatchObject([
+      { action: 'account_key.refreshed', changes: { before: { epoch: 1 }, after: { epoch: 2 } } },
+      { action: 'signer_alert.opened', changes: null },
+    ]);
   });
 });

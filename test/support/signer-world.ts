@@ -1,6 +1,7 @@
 import { Client, Connection } from '@temporalio/client';
 import { NativeConnection, type Worker, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
 import { pino } from 'pino';
+import { createNoteSignerLook } from '../../activities/note-signer-look.ts';
 import { createSigningActivities, type SigningActivities } from '../../activities/signing.ts';
 import { createWalletActivities } from '../../activities/wallet.ts';
 import { createWebhookActivities } from '../../activities/webhooks.ts';
@@ -15,6 +16,7 @@ import { createMailTransport } from '../../worker/mail-transport.ts';
 import { createSigningWorker } from '../../worker/signing.ts';
 import { createWalletWorker } from '../../worker/wallet.ts';
 import { createWebhookWorker } from '../../worker/webhooks.ts';
+import { type CheatingRelay, startCheatingRelay } from './cheating-relay.ts';
 import { createTestDatabase } from './database.ts';
 import { patience } from './patience.ts';
 import { startSigners, type TestSigners } from './signers.ts';
@@ -22,7 +24,7 @@ import { startSmtpServer, type TestSmtpServer } from './smtp.ts';
 import { startOwnTemporal } from './temporal.ts';
 
 /** Whom a mail tells what is wrong. */
-const alertTo = 'ops@example.com';
+export const alertTo = 'ops@example.com';
 
 /** Three signers, and the workers that look after them: all but the chain's. */
 export interface SignerWorld {
@@ -30,10 +32,12 @@ export interface SignerWorld {
   readonly client: Client;
   readonly signers: TestSigners;
   readonly signer: SignerClient;
+  /** Signer 1, as the workers reach it. */
+  readonly relay: CheatingRelay;
   readonly smtp: TestSmtpServer;
   /** Lines that the workers' activities have logged. */
   readonly logged: readonly Record<string, unknown>[];
-  /** Lets time pass for the activities of queue `wallet`. */
+  /** Lets time pass for what a look at the signers has found. */
   pass(minutes: number): void;
   /** A key of the signers' that is an account's. */
   newKey(): Promise<{ accountId: string; keyId: string; publicKey: `0x${string}`; chainCode: `0x${string}` }>;
@@ -56,7 +60,8 @@ export async function startSignerWorld(): Promise<SignerWorld> {
   const connection = await NativeConnection.connect({ address: temporal.address });
   const clientConnection = await Connection.connect({ address: temporal.address });
   const client = new Client({ connection: clientConnection });
-  const signer = createSignerClient({ signers: signers.endpoints, identity: signers.coordinatorIdentity });
+  const relay = await startCheatingRelay(signers);
+  const signer = createSignerClient({ signers: relay.endpoints, identity: signers.coordinatorIdentity });
   const server = { host: '127.0.0.1', port: smtp.port, secure: false, auth: undefined };
   const transport = createMailTransport({ server, mustEncrypt: false });
   const logged: Record<string, unknown>[] = [];
@@ -67,10 +72,13 @@ export async function startSignerWorld(): Promise<SignerWorld> {
 
   const common = { connection, namespace: 'default' };
   const workflowBundle: WorkflowBundleWithSourceMap = await makeWorkflowBundle();
-  const wallet = createWalletActivities({
-    ...{ pool, client, clock, policyKey: signers.policyKey, maxInFlight: 16, spareKeys: 0, patience, logger },
-    retention: { eventMonths: 13, auditMonths: 25 },
-  });
+  const wallet = {
+    ...createWalletActivities({
+      ...{ pool, client, clock: databaseClock, policyKey: signers.policyKey, maxInFlight: 16, spareKeys: 0 },
+      ...{ patience, logger, retention: { eventMonths: 13, auditMonths: 25 } },
+    }),
+    noteSignerLook: createNoteSignerLook({ pool, clock, logger }),
+  };
   const webhooks = createWebhookActivities({
     ...{ pool, clock: databaseClock, logger, transport, publicUrl: 'https://purser.example.com' },
     ...{ from: { name: 'Purser', address: 'purser@example.com' }, alertTo: [{ name: '', address: alertTo }] },
@@ -94,7 +102,7 @@ export async function startSignerWorld(): Promise<SignerWorld> {
     return (await handle.query<{ currentDetails: string }>('__temporal_workflow_metadata')).currentDetails;
   }
   return {
-    ...{ pool, client, signers, signer, smtp, logged, detailsOf },
+    ...{ pool, client, signers, signer, relay, smtp, logged, detailsOf },
     pass(minutes) {
       passedMs += minutes * 60_000;
     },
@@ -119,7 +127,7 @@ export async function startSignerWorld(): Promise<SignerWorld> {
       signer.close();
       transport.close();
       await Promise.all([connection.close(), clientConnection.close(), pool.end()]);
-      await Promise.all([temporal.stop(), database.drop(), signers.stop(), smtp.stop()]);
+      await Promise.all([temporal.stop(), database.drop(), relay.stop(), signers.stop(), smtp.stop()]);
     },
   };
 }
