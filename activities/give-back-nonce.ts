@@ -5,9 +5,12 @@ import { findSlot, hasLaterSlots, type SlotRow } from '../shared/db/slots.ts';
 import { transactionSlot } from '../shared/domain/slot.ts';
 import { endUnsigned } from '../shared/end-unsent.ts';
 import type { SignerClient } from '../signer/client.ts';
-import type { EndRequest } from '../signer/coordinate-end.ts';
+
 import { lockAgentAndTransaction } from './end-payment.ts';
 import { notFound } from './failures.ts';
+
+/** What the signers are asked. */
+type EndRequest = Parameters<SignerClient['endUnsigned']>[0];
 
 /** A nonce that is to be used up, of which nothing is stored, and that no later one waits for. */
 const mayBeGivenBack = (slot: SlotRow | undefined): slot is SlotRow =>
