@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { NoAnswer, RefusedBySigner, type SignerPeer, type SignerTransport } from '../../../signer/call.ts';
 import { SignerFault, SignerUnavailable, SignRefused } from '../../../signer/errors.ts';
-import { createSignerHealthRecord } from '../../../signer/health.ts';
+import { createSignerHealthRecord, type Pair } from '../../../signer/health.ts';
 import { type Attempt, tryPairs } from '../../../signer/hedge.ts';
 import type { Party } from '../../../signer/parties.ts';
 import type { RefusalCode } from '../../../signer/refusal.ts';
@@ -30,9 +30,16 @@ const throws = (error: Error) => async () => {
 /** The first pair is 2 and 3: the record takes turns. An attempt asks both in turn, twice. */
 function world(behaviour: Partial<Behaviour>, o: { signal?: AbortSignal } = {}) {
   const begun: string[] = [];
-  const called: string[] = [];
   const aborted: string[] = [];
-  const record = createSignerHealthRecord({ now: () => new Date() });
+  const signed: string[] = [];
+  const known = createSignerHealthRecord({ now: () => new Date() });
+  const record = {
+    ...known,
+    signed(pair: Pair) {
+      signed.push(pair.join(''));
+      known.signed(pair);
+    },
+  };
   const transport: SignerTransport = {
     async call<T>(peer: SignerPeer) {
       await (behaviour[peer.party] ?? well)();
@@ -46,7 +53,6 @@ function world(behaviour: Partial<Behaviour>, o: { signal?: AbortSignal } = {}) 
     begun.push(name);
     signal.addEventListener('abort', () => aborted.push(name), { once: true });
     for (const party of [...pair, ...pair]) {
-      called.push(`${name}:${party}`);
       const call = watched.call({ party } as SignerPeer, {
         path: '/v1/sign/step',
         session: '',
@@ -61,7 +67,7 @@ function world(behaviour: Partial<Behaviour>, o: { signal?: AbortSignal } = {}) 
     return name;
   };
   const run = () => tryPairs({ transport, record, attempt, sort, signal: o.signal ?? new AbortController().signal });
-  return { run, begun, called, aborted, record };
+  return { run, begun, aborted, signed, record };
 }
 
 async function timedRun(run: () => Promise<string>) {
@@ -72,10 +78,11 @@ async function timedRun(run: () => Promise<string>) {
 
 describe.concurrent('trying pairs', () => {
   it('takes the first that succeeds, and begins no other', async () => {
-    const { run, begun } = world({});
+    const { run, begun, signed } = world({});
     expect(await run()).toBe('23');
     await delay(1_300);
     expect(begun).toEqual(['23']);
+    expect(signed).toEqual(['23']);
   });
 
   it('begins the pair without the slow one after a second, keeps both, and calls off the one that is late', async () => {
@@ -132,6 +139,13 @@ describe.concurrent('trying pairs', () => {
     expect(by).toBe('12');
     expect(ms).toBeLessThan(500);
     expect(begun).toEqual(['23', '12']);
+  });
+
+  it('blames nobody for an attempt that has ended', async () => {
+    const { run, begun, record } = world({ 2: throws(refused(2, 'busy')), 3: slow(300), 1: slow(300) });
+    expect(await run()).toBe('31');
+    expect(begun).toEqual(['23', '31']);
+    expect(record.suspicion([1, 2])).toBe(0);
   });
 
   it('says who could not, once all pairs have failed', async () => {
