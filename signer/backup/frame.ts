@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { Party } from '../parties.ts';
 
 /** One frame holds one key with its shares, about 0.1 MB an epoch, or one page of rows. */
-export const FRAME_BYTES_MAX = 64 * 1024 * 1024;
+const FRAME_BYTES_MAX = 64 * 1024 * 1024;
 const SIGNATURE_BYTES = 64;
 const LENGTH_BYTES = 4;
 /** Nothing that this identity signs elsewhere begins like this: those are JWS. */
