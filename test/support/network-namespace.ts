@@ -67,6 +67,8 @@ export function createNamespace(index: number): NetworkNamespace {
   };
   let state: LineState = 'good';
   function remove(): void {
+    // The line by itself too: a process that still runs inside would keep the network, and so the line.
+    if (existsSync(`/sys/class/net/${line}`)) ip('link', 'del', line);
     if (existsSync(`/var/run/netns/${name}`)) ip('netns', 'del', name);
   }
   return {

@@ -114,7 +114,14 @@ export async function startSigners(
     await gone;
   }
 
-  await Promise.all(PARTIES.map(start));
+  try {
+    await Promise.all(PARTIES.map(start));
+  } catch (error) {
+    // Whoever called gets nothing to stop.
+    await Promise.all(PARTIES.map((party) => kill(party)));
+    rmSync(home, { recursive: true, force: true });
+    throw error;
+  }
   return {
     endpoints: [...made].map(([party, { port, publicKey }]) => {
       const host = p.network?.(party)?.host ?? '127.0.0.1';
