@@ -34,6 +34,9 @@ const SIGNS_WAITING_MAX = 1_000;
 /** One request of key generation or refresh: a round computes for seconds, on a busy machine for longer. */
 const KEYGEN_CALL_TIMEOUT_MS = 45_000;
 const KEYGEN_TIMEOUT_MS = 110_000;
+/** Nobody waits for new shares of a key that is there, so a busy machine gets its time. */
+const RENEW_CALL_TIMEOUT_MS = 120_000;
+const RENEW_TIMEOUT_MS = 300_000;
 /** Key generations and refreshes at once from this process; the rest wait. Each fills a core at every signer. */
 const KEYGENS_MAX = 1;
 const KEYGENS_WAITING_MAX = 100;
@@ -253,9 +256,9 @@ export function createSignerClient(o: SignerClientOptions): SignerClient {
   ): Promise<T> {
     return keygens(async () => {
       p.signal?.throwIfAborted();
-      const timeout = AbortSignal.timeout(KEYGEN_TIMEOUT_MS);
+      const timeout = AbortSignal.timeout(RENEW_TIMEOUT_MS);
       const signal = p.signal ? AbortSignal.any([p.signal, timeout]) : timeout;
-      const reach = { peers: [...(await peersReady).values()], timeoutMs: KEYGEN_CALL_TIMEOUT_MS, signal };
+      const reach = { peers: [...(await peersReady).values()], timeoutMs: RENEW_CALL_TIMEOUT_MS, signal };
       return run(reach).catch((error: unknown) => {
         const { message } = usableElsewhere(error);
         throw new SignerUnavailable(`key ${p.keyId} ${failed}: ${message}`, { cause: error });

@@ -5,7 +5,7 @@ type Kind = 'keygen' | 'refresh' | 'merge' | 'sign';
 /** How many runs of each kind one signer has open. Key generation fills a core for seconds, a complete refresh too. */
 const OPEN_MAX = { keygen: 2, refresh: 2, merge: 4, sign: 256 } as const satisfies Record<Kind, number>;
 /** How long a run may take from its first message; then it is dropped. */
-const AGE_MAX_MS = { keygen: 120_000, refresh: 120_000, merge: 600_000, sign: 30_000 } as const satisfies Record<
+const AGE_MAX_MS = { keygen: 120_000, refresh: 300_000, merge: 600_000, sign: 30_000 } as const satisfies Record<
   Kind,
   number
 >;
