@@ -118,6 +118,26 @@ describe('the records of a signer', () => {
     expect(() => bind('txn_1', send(8))).not.toThrow();
   });
 
+  it('end a payment only where neither it nor its slot is recorded, and sign it nowhere then', () => {
+    const end = (transactionId: string, payload: SignPayload) => {
+      const { keyId, slot } = use(transactionId, payload);
+      return store.endUnsigned({ keyId, slot, transactionId });
+    };
+    bind('txn_1', send(7));
+    bind('txn_2', noop(8));
+    expect([end('txn_1', send(7)), end('txn_1', send(9)), end('txn_3', send(7)), end('txn_3', send(8))]).toEqual([
+      false,
+      false,
+      false,
+      false,
+    ]);
+    expect([end('txn_4', send(9)), end('txn_4', send(9))]).toEqual([true, true]);
+    reopen();
+    for (const nonce of [9, 10]) expect(() => bind('txn_4', send(nonce))).toThrow(/ended before it was signed/);
+    expect(() => bind('txn_3', send(9))).not.toThrow();
+    expect(end('txn_4', send(9))).toBe(false);
+  });
+
   it('check without binding', () => {
     store.checkUse(use('txn_1', send(7)));
     expect(() => bind('txn_2', send(7))).not.toThrow();
