@@ -223,12 +223,26 @@ export interface Plan {
 
 const fraction = fc.nat({ max: 2 ** 30 - 1 }).map((n) => n / 2 ** 30);
 
+const planOf = (names: readonly TrickName[]): fc.Arbitrary<Plan> =>
+  fc.record({ trick: fc.constantFrom(...names), x: fraction, y: fraction });
+
 /** Any trick, anywhere in the message. */
-export const anyPlan: fc.Arbitrary<Plan> = fc.record({
-  trick: fc.constantFrom(...(Object.keys(tricks) as TrickName[])),
-  x: fraction,
-  y: fraction,
-});
+export const anyPlan = planOf(Object.keys(tricks) as TrickName[]);
+
+/** The tricks that get far into the protocol, for runs of which there can be few. */
+export const deepPlan = planOf([
+  'flip a bit of the content',
+  'random part',
+  'zeros in a part',
+  'ones in a part',
+  'all zeros',
+  'take bytes out',
+  'another length of the last vector',
+  'say a message twice',
+  'what it said in an earlier run, with the session of this one',
+  'about something else',
+  'text cut short',
+]);
 
 /** Plays a plan on the message of one round; the others are sent as they are, and remembered. */
 export function cheatIn(round: number, p: { plan: Plan; memory: Memory }): Cheat {
