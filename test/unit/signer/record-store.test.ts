@@ -138,6 +138,32 @@ describe('the records of a signer', () => {
     expect(end('txn_4', send(9))).toBe(false);
   });
 
+  it('sign at neither side of what two signers recorded differently, and take the newer slot of a payment', () => {
+    const keyId = 'key';
+    const row = (transactionId: string, payload: SignPayload, atMs: number) => {
+      const { slot, intent, validBefore } = use(transactionId, payload);
+      return { transactionId, slot, intent, validBefore, decisionId: 'dec', atMs };
+    };
+    bind('txn_1', send(7));
+    bind('txn_2', noop(8));
+    bind('txn_3', authorise('aa', 1));
+    const slotRow = (...asked: Parameters<typeof row>) => {
+      const { slot, intent, transactionId, atMs } = row(...asked);
+      return { slot, intent, transactionId, atMs };
+    };
+    const rows = [slotRow('txn_x', send(7), 1), slotRow('txn_4', send(8), 1), slotRow('txn_1', noop(7), 1)];
+    expect(store.mergeSlots({ keyId, rows })).toEqual([use('t', send(7)).slot]);
+    for (const id of ['txn_1', 'txn_x']) expect(() => bind(id, send(7))).toThrow(slotTaken);
+    expect(() => bind('txn_4', send(8))).not.toThrow();
+    const later = now.getTime() + 1;
+    expect(store.mergePayments({ keyId, rows: [row('txn_3', authorise('bb', 2), later)] })).toEqual([]);
+    expect(store.mergePayments({ keyId, rows: [row('txn_3', authorise('cc', 2), 1)] })).toEqual([]);
+    expect(() => bind('txn_3', authorise('aa', 1))).toThrow(slotTaken);
+    expect(() => bind('txn_3', authorise('bb', 2))).not.toThrow();
+    expect(store.mergePayments({ keyId, rows: [row('txn_3', send(9), later)] })).toEqual(['txn_3']);
+    expect(() => bind('txn_3', authorise('bb', 2))).toThrow(/is not signed any more/);
+  });
+
   it('check without binding', () => {
     store.checkUse(use('txn_1', send(7)));
     expect(() => bind('txn_2', send(7))).not.toThrow();
