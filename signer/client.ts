@@ -36,7 +36,7 @@ const KEYGEN_CALL_TIMEOUT_MS = 45_000;
 const KEYGEN_TIMEOUT_MS = 110_000;
 /** Nobody waits for new shares of a key that is there, so a busy machine gets its time. */
 const RENEW_CALL_TIMEOUT_MS = 120_000;
-const RENEW_TIMEOUT_MS = 300_000;
+const RENEW_TIMEOUT_MS = 240_000;
 /** Key generations and refreshes at once from this process; the rest wait. Each fills a core at every signer. */
 const KEYGENS_MAX = 1;
 const KEYGENS_WAITING_MAX = 100;
