@@ -41,8 +41,13 @@ async function list(
 
 describe('keys whose shares are to be made anew', () => {
   it('are those with old shares, by the word of two signers', async () => {
-    const held = { a: [epoch(1)], b: [epoch(2, 29)], c: [[epoch(1, 1)], [epoch(1)], [epoch(1)]], d: [epoch(1, 31)] };
-    expect(await list(held as Held)).toEqual({ keyIds: ['a', 'c', 'd'], forOperator: 0 });
+    const held: Held = {
+      a: [epoch(1)],
+      b: [epoch(2, 29)],
+      c: [[epoch(1, 1)], [epoch(1)], [epoch(1)]],
+      d: [epoch(1, 31)],
+    };
+    expect(await list(held)).toEqual({ keyIds: ['a', 'c', 'd'], forOperator: 0 });
   });
 
   it('are also those of which a refresh was not finished', async () => {
