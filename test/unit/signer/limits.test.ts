@@ -315,6 +315,15 @@ describe('limits inside the signers', () => {
     await sign([3, 2], costing(90n, 2));
   });
 
+  it('count of a slot from before the day only what it rises', async () => {
+    await setAt(PARTIES, [limit(native, null, 100n)]);
+    await sign([1, 2], costing(90n, 0));
+    nowMs += DAY_MS + 60_000;
+    await sign([1, 2], costing(95n, 1));
+    await sign([1, 2], costing(95n, 0));
+    await expect(sign([1, 2], costing(96n, 0))).rejects.toEqual(refusal('limit_exceeded', /100 were signed away/));
+  });
+
   it('tell the other signer of each payment once', async () => {
     await setAt(PARTIES, [limit(native, null, 100n)]);
     await sign([1, 2], costing(10n, 0));
