@@ -129,7 +129,8 @@ describe('a signer that lost its shares', () => {
       await expect(start(messages)).rejects.toMatchObject({ code: 'bad_message' });
     }
     expect(await world.epochsAt(3, keyId)).toEqual([]);
-    await repair(keyId, 3);
+    await run('repair', '--party', '3', '--key', keyId);
+    await world.signByEveryPair(newer);
   });
 
   it('is repaired whoever dies in between, by asking again', async () => {
