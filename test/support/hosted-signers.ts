@@ -23,7 +23,7 @@ export interface HostedSigner {
 }
 
 /** @param env settings of one signer, as its process would get them */
-export async function hostSigner(
+async function hostSigner(
   env: Record<string, string>,
   p: { onBroken: (error: unknown) => void },
 ): Promise<HostedSigner> {

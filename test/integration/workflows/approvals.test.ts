@@ -249,14 +249,15 @@ describe('a payment that waits for a person', () => {
     const rules = { threshold: '1', approvers: ['d@example.com'] };
     const added = { agent_id: asked.agentId, type: 'human_approval', rules };
     await account.call('POST', '/api/v1/policies', added);
-    expect((await remind()).reminded).toBe(1);
+    // Payments of other tests may be reminded as well.
+    expect((await remind()).reminded).toBeGreaterThanOrEqual(1);
     await eventually(
       () => approvalsOfPayment(world.api.pool, { paymentId: asked.id }),
       (found) => found.filter(({ status }) => status === 'pending').length === 2,
       { timeoutMs: 10_000 },
     );
     await account.call('DELETE', `/api/v1/policies/${asked.policyId}`);
-    expect((await remind()).reminded).toBe(1);
+    expect((await remind()).reminded).toBeGreaterThanOrEqual(1);
     await eventually(
       () => approvalsOfPayment(world.api.pool, { paymentId: asked.id }),
       (found) => found.filter(({ status }) => status === 'pending').length === 1,
