@@ -5,7 +5,6 @@ import type { Party } from './parties.ts';
 
 /** What is told of a key, in this order. */
 export const RECORD_KINDS = ['slots', 'payments', 'signatures', 'limits'] as const;
-type RecordKind = (typeof RECORD_KINDS)[number];
 /** Records in one page: far below the longest body. */
 export const PAGE_RECORDS_MAX = 500;
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { encodeFunctionData, erc20Abi, parseAbi } from 'viem';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { deriveEvmAddress } from '../../../shared/chain/derive-address.ts';
 import type { EvmTransaction, PolicyReceipt } from '../../../shared/domain/receipt.ts';
 import { createSignerTransport, type SignerPeer, type SignerTransport } from '../../../signer/call.ts';
@@ -19,6 +19,9 @@ import {
   tokenTransfer,
 } from '../../support/payments.ts';
 import { startSigners, type TestSigners } from '../../support/signers.ts';
+
+// Keys and their refreshes are computed, here by three signers on one machine beside another test.
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
 const OTHER = '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC';
 /** Everybody who could be asked, in either order. */

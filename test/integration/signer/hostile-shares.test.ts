@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { NoAnswer, RefusedBySigner } from '../../../signer/call.ts';
 import { coordinateKeygen } from '../../../signer/coordinate-keygen.ts';
 import { coordinateRefresh } from '../../../signer/coordinate-refresh.ts';
@@ -8,6 +8,9 @@ import { cheatIn, deepPlan, type Memory, type Plan, remembering, tricks } from '
 import { describeOutcome, type HostedRuns, startRuns } from '../../support/hosted-runs.ts';
 import { type HostedSigners, hostSigners } from '../../support/hosted-signers.ts';
 import { type Cheat, type HostileSigner, makeHostile } from '../../support/hostile-signer.ts';
+
+// Keys and their refreshes are computed, here by three signers on one machine beside another test.
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
 const HOSTILE = 1;
 const HONEST = [2, 3] as const;

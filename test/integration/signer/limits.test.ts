@@ -1,5 +1,5 @@
 import { type CryptoKey, exportJWK, generateKeyPair } from 'jose';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { deriveEvmAddress } from '../../../shared/chain/derive-address.ts';
 import { createSignerTransport, type SignerPeer, type SignerTransport } from '../../../signer/call.ts';
 import { createSignerClient, type SignerClient } from '../../../signer/client.ts';
@@ -10,6 +10,9 @@ import { type AssetLimit, signLimits } from '../../../signer/limits-document.ts'
 import { PARTIES, type Party } from '../../../signer/parties.ts';
 import { nativeTransfer, signRequestFor, type TestKey } from '../../support/payments.ts';
 import { startSigners, type TestSigners } from '../../support/signers.ts';
+
+// Keys and their refreshes are computed, here by three signers on one machine beside another test.
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
 const native = 'eip155:31337/native';
 const fee = 21_000n;

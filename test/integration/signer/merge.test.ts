@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createSignerTransport, type SignerPeer, type SignerTransport } from '../../../signer/call.ts';
 import { createSignerClient, type SignerClient } from '../../../signer/client.ts';
 import { coordinateMerge } from '../../../signer/coordinate-records.ts';
@@ -9,6 +9,9 @@ import { parsePublicIdentity } from '../../../signer/identity.ts';
 import { PARTIES, type Party } from '../../../signer/parties.ts';
 import { nativeTransfer, signRequestFor, type TestKey } from '../../support/payments.ts';
 import { startSigners, type TestSigners } from '../../support/signers.ts';
+
+// Keys and their refreshes are computed, here by three signers on one machine beside another test.
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
 describe('a signer that lost its records', () => {
   let signers: TestSigners;

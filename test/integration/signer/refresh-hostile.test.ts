@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { SignerTransport } from '../../../signer/call.ts';
 import { runRefresh } from '../../../signer/coordinate-refresh.ts';
 import { newSession } from '../../../signer/new-session.ts';
@@ -6,6 +6,9 @@ import type { OperationPath } from '../../../signer/operations.ts';
 import type { Party } from '../../../signer/parties.ts';
 import type { TestKey } from '../../support/payments.ts';
 import { dyingTransport, type ShareWorld, startShareWorld } from '../../support/share-world.ts';
+
+// Keys and their refreshes are computed, here by three signers on one machine beside another test.
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
 type Attestations = { party: Party; attestation: string }[];
 

@@ -1,8 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { SignerTransport } from '../../../signer/call.ts';
 import { PARTIES, type Party } from '../../../signer/parties.ts';
 import type { TestKey } from '../../support/payments.ts';
 import { dyingTransport, type ShareWorld, startShareWorld } from '../../support/share-world.ts';
+
+// Keys and their refreshes are computed, here by three signers on one machine beside another test.
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
 /** The requests of one run, in the order in which the coordinator sends them: three of each. */
 const STEPS = ['epochs', 'start', 'step 1', 'step 2', 'step 3', 'step 4', 'commit', 'finish'] as const;

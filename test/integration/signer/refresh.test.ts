@@ -1,7 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { PARTIES } from '../../../signer/parties.ts';
 import type { TestKey } from '../../support/payments.ts';
 import { PAIRS, type ShareWorld, startShareWorld } from '../../support/share-world.ts';
+
+// Keys and their refreshes are computed, here by three signers on one machine beside another test.
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
 /** Keys take seconds each of every core. */
 const HOOK_TIMEOUT_MS = 300_000;

@@ -2,13 +2,16 @@ import { execFile } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { coordinateRepair } from '../../../signer/coordinate-repair.ts';
 import { newSession } from '../../../signer/new-session.ts';
 import type { OperationPath } from '../../../signer/operations.ts';
 import type { Party } from '../../../signer/parties.ts';
 import type { TestKey } from '../../support/payments.ts';
 import { dyingTransport, type ShareWorld, startShareWorld } from '../../support/share-world.ts';
+
+// Keys and their refreshes are computed, here by three signers on one machine beside another test.
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
 const cli = fileURLToPath(new URL('../../../signer/cli/main.ts', import.meta.url));
 

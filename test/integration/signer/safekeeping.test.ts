@@ -21,6 +21,9 @@ import { startTestChain, type TestChain } from '../../support/anvil.ts';
 import { nativeTransfer, signRequestFor, type TestKey } from '../../support/payments.ts';
 import { startSigners, type TestSigners } from '../../support/signers.ts';
 
+// Keys and their refreshes are computed, here by three signers on one machine beside another test.
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
+
 const run = promisify(execFile);
 const cli = fileURLToPath(new URL('../../../signer/cli/main.ts', import.meta.url));
 

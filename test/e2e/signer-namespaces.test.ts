@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createSignerClient, type SignerClient } from '../../../signer/client.ts';
-import { PARTIES } from '../../../signer/parties.ts';
+import { createSignerClient, type SignerClient } from '../../signer/client.ts';
+import { PARTIES } from '../../signer/parties.ts';
 import {
   createNamespace,
   type LineState,
   type NetworkNamespace,
   namespacesMissing,
-} from '../../support/network-namespace.ts';
-import { startSigners, type TestSigners } from '../../support/signers.ts';
-import { differentPayments, type TimedSignatures, timeSignatures } from '../../support/timed-signatures.ts';
+} from '../support/network-namespace.ts';
+import { startSigners, type TestSigners } from '../support/signers.ts';
+import { differentPayments, type TimedSignatures, timeSignatures } from '../support/timed-signatures.ts';
 
 const BOUND_MS = 2_000;
 /** Far less than it takes to find out that a signer does not answer. */
