@@ -12,6 +12,7 @@ import {
   type RepairRequest,
 } from './coordinate-repair.ts';
 import { coordinateSign, type Signature, type SignRequest } from './coordinate-sign.ts';
+import { askStatus } from './coordinate-status.ts';
 import { SignerFault, SignerUnavailable, SignRefused } from './errors.ts';
 import { createSignerHealthRecord } from './health.ts';
 import { tryPairs } from './hedge.ts';
@@ -173,12 +174,9 @@ export function createSignerClient(o: SignerClientOptions): SignerClient {
 
   async function status(): Promise<(SignerStatus | { party: Party; error: string })[]> {
     const peers = [...(await peersReady).values()];
-    const asked = { path: '/v1/status', session: newSession(), body: {}, timeoutMs: STATUS_TIMEOUT_MS } as const;
     return Promise.all(
       peers.map((peer) =>
-        transport
-          .call<SignerStatus>(peer, asked)
-          .catch((error: Error) => ({ party: peer.party, error: error.message })),
+        askStatus(transport, peer).catch((error: Error) => ({ party: peer.party, error: error.message })),
       ),
     );
   }

@@ -29,7 +29,7 @@ import {
   startSign,
   stepSign,
 } from './sign.ts';
-import { status } from './status.ts';
+import { status, statusSchema } from './status.ts';
 import { unban, unbanSchema } from './unban.ts';
 import { ROLES, type Role } from './wire.ts';
 
@@ -95,7 +95,7 @@ export const operations = {
   '/v1/records/import': operation(OPERATOR, importRecordsSchema, importRecords),
   '/v1/unban': operation(OPERATOR, unbanSchema, unban),
   '/v1/abort': operation(BOTH, z.strictObject({}), abort),
-  '/v1/status': operation(BOTH, z.strictObject({}), status),
+  '/v1/status': operation(BOTH, statusSchema, status),
   '/v1/backup': operation(BOTH, z.strictObject({}), (context) => context.backup.rewrite()),
 } as const satisfies Record<string, Operation>;
 

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { BackupStatus } from './backup/backup.ts';
 import type { SignerContext } from './context.ts';
 import type { Party } from './parties.ts';
@@ -19,15 +20,35 @@ export interface SignerStatus {
   backup: BackupStatus | null;
 }
 
-export async function status(context: SignerContext): Promise<SignerStatus> {
+/** Keys in one answer, which has to stay far below the longest body. */
+const PAGE_KEYS = 500;
+
+export const statusSchema = z.strictObject({ after: z.string().max(128).default('') });
+
+/** One page of it, in the order of key ids; `next`: the key after which the next page begins, null for the last one. */
+export interface StatusPage extends SignerStatus {
+  next: string | null;
+}
+
+export async function status(
+  context: SignerContext,
+  { body: { after } }: { body: z.infer<typeof statusSchema> },
+): Promise<StatusPage> {
   const { party, engine, store, kekRotation, backup } = context;
+  const keys = store.listKeys({ after, limit: PAGE_KEYS });
+  const next = keys.length === PAGE_KEYS ? keys.at(-1)!.keyId : null;
+  const isOfPage = ({ keyId }: { keyId: string }) => keyId > after && (next === null || keyId <= next);
   return {
     party,
     engine: engine.build,
-    keys: store.listKeys(),
-    bans: store.listBans(),
-    limits: store.listLimits().map(({ keyId, wallet, version }) => ({ keyId, wallet, version })),
+    keys,
+    bans: store.listBans().filter(isOfPage),
+    limits: store
+      .listLimits()
+      .filter(isOfPage)
+      .map(({ keyId, wallet, version }) => ({ keyId, wallet, version })),
     kek: kekRotation.status(),
     backup: backup.status(),
+    next,
   };
 }

@@ -41,8 +41,8 @@ export interface ShareStore {
   /** Gives a key up that is not active yet, and erases its share. */
   abandonKey(p: { sessionId: string }): void;
   countKeys(): number;
-  /** Every key that is in use, by id. */
-  listKeys(): KeyFacts[];
+  /** Every key that is in use, by id; or so many of those behind one. */
+  listKeys(p?: { after?: string; limit?: number }): KeyFacts[];
 }
 
 interface ShareRow {
@@ -92,7 +92,7 @@ export function createShareStore(p: {
   const countActive = db.prepare(`select count(*) as n from keys where state = 'active'`);
   const selectKeys = db.prepare(
     `select key_id as "keyId", owner_key as "ownerKey", has_records as "hasRecords" from keys
-     where state = 'active' order by key_id`,
+     where state = 'active' and key_id > :after order by key_id limit :limit`,
   );
 
   const atMs = () => p.now().getTime();
@@ -132,8 +132,10 @@ export function createShareStore(p: {
       });
     },
     countKeys: () => (countActive.get() as { n: number }).n,
-    listKeys: () =>
-      (selectKeys.all() as unknown as { keyId: string; ownerKey: string | null; hasRecords: number }[]).map((key) => ({
+    listKeys: ({ after = '', limit = -1 } = {}) =>
+      (
+        selectKeys.all({ after, limit }) as unknown as { keyId: string; ownerKey: string | null; hasRecords: number }[]
+      ).map((key) => ({
         ...key,
         hasRecords: key.hasRecords === 1,
         epochs: p.epochsOf(key.keyId),
