@@ -18,6 +18,7 @@ const arrows = {
     'shared/log\\.ts$',
     'shared/stop-signal\\.ts$',
     'shared/config\\.ts$',
+    'shared/config-values\\.ts$',
   ],
   shared: [],
   // What users' programs import: as little as can be.

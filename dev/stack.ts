@@ -74,6 +74,15 @@ export async function startStack(context: StackContext): Promise<Stack> {
   const provider = await progress.step('identity provider', () => provideProvider(context, { baseUrl }));
   await keepPeople({ databaseUrl: database.appUrl, from: before?.provider_url, to: provider.issuer });
 
+  const extraTokens = [`${LOCAL_CHAIN}/erc20:${chain.usdcAddress}=USDC/6/USD Coin/2`, env.PURSER_EXTRA_TOKENS]
+    .filter(Boolean)
+    .join(',');
+  // For `npm run signers`.
+  home.write('signers.json', {
+    signers: signers.endpoints,
+    operator_key_file: signers.keys.operator.identityFile,
+    extra_tokens: extraTokens,
+  });
   const serviceEnv: NodeJS.ProcessEnv = {
     ...env,
     PURSER_ENV: 'sandbox',
@@ -81,9 +90,7 @@ export async function startStack(context: StackContext): Promise<Stack> {
     DATABASE_URL: database.appUrl,
     TEMPORAL_ADDRESS: temporal.address,
     PURSER_CHAINS: env.PURSER_CHAINS ?? LOCAL_CHAIN,
-    PURSER_EXTRA_TOKENS: [`${LOCAL_CHAIN}/erc20:${chain.usdcAddress}=USDC/6/USD Coin/2`, env.PURSER_EXTRA_TOKENS]
-      .filter(Boolean)
-      .join(','),
+    PURSER_EXTRA_TOKENS: extraTokens,
     PURSER_RPC_EIP155_31337: chain.rpcUrl,
     PURSER_POLICY_KEY_FILE: signers.keys.policy.identityFile,
     PURSER_COORDINATOR_KEY_FILE: signers.keys.coordinator.identityFile,
@@ -248,8 +255,6 @@ async function provideSigners(context: StackContext) {
     ),
   );
   const endpoints = signerEndpoints(keys, ports.signers);
-  // For `npm run signers`.
-  home.write('signers.json', { signers: endpoints, operator_key_file: keys.operator.identityFile });
   return { keys, endpoints, parts };
 }
 

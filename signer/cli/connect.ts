@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { extraToken, list } from '../../shared/config-values.ts';
 import { createSignerClient, type SignerClient } from '../client.ts';
 import { loadCoordinatorIdentity } from '../identity.ts';
 import { PARTIES } from '../parties.ts';
@@ -10,7 +11,8 @@ const endpoints = z
   .array(z.strictObject({ party: z.literal(PARTIES), url: z.url(), publicKey: z.string() }))
   .length(PARTIES.length);
 /** What `npm start` writes into its folder. */
-const home = z.object({ signers: endpoints, operator_key_file: z.string() });
+const home = z.object({ signers: endpoints, operator_key_file: z.string(), extra_tokens: z.string().default('') });
+const extraTokens = list.pipe(z.array(extraToken));
 
 /**
  * The three signers, asked as the operator: those of `PURSER_SIGNERS` with the key in `PURSER_OPERATOR_KEY_FILE`, else
@@ -27,7 +29,17 @@ export function readEndpoints(env: NodeJS.ProcessEnv): z.infer<typeof endpoints>
   return env.PURSER_SIGNERS ? parse(endpoints, env.PURSER_SIGNERS, 'PURSER_SIGNERS') : fromHome(env).signers;
 }
 
-function fromEnvironment(env: NodeJS.ProcessEnv): z.infer<typeof home> {
+/** Tokens beyond the built-in ones: of `PURSER_EXTRA_TOKENS`, else those of `npm start`. @throws UsageError */
+export function readExtraTokens(env: NodeJS.ProcessEnv): z.infer<typeof extraTokens> {
+  const isThere = env.PURSER_EXTRA_TOKENS === undefined && !env.PURSER_SIGNERS && existsSync(homeFile(env));
+  const parsed = extraTokens.safeParse(isThere ? fromHome(env).extra_tokens : (env.PURSER_EXTRA_TOKENS ?? ''));
+  if (parsed.success) return parsed.data;
+  throw new UsageError(`PURSER_EXTRA_TOKENS ${parsed.error.issues[0]!.message}`);
+}
+
+const homeFile = (env: NodeJS.ProcessEnv) => join(env.PURSER_HOME ?? '.purser', 'signers.json');
+
+function fromEnvironment(env: NodeJS.ProcessEnv): Omit<z.infer<typeof home>, 'extra_tokens'> {
   if (!env.PURSER_OPERATOR_KEY_FILE) {
     throw new UsageError('PURSER_OPERATOR_KEY_FILE is missing; signer/init.ts --kind operator makes one');
   }
@@ -38,7 +50,7 @@ function fromEnvironment(env: NodeJS.ProcessEnv): z.infer<typeof home> {
 }
 
 function fromHome(env: NodeJS.ProcessEnv): z.infer<typeof home> {
-  const file = join(env.PURSER_HOME ?? '.purser', 'signers.json');
+  const file = homeFile(env);
   if (!existsSync(file)) {
     throw new UsageError(
       `PURSER_SIGNERS is missing: a JSON array of {party, url, publicKey}. (There is no ${file} of npm start either.)`,

@@ -1,5 +1,5 @@
 import { isAddress } from 'viem';
-import { createRegistry, refusedChains, type Token } from '../../shared/chain/registry.ts';
+import { createRegistry, type ExtraToken, refusedChains, type Token } from '../../shared/chain/registry.ts';
 import { formatAmount, isDecimal, parseAmount } from '../../shared/domain/money.ts';
 import { UsageError } from './command.ts';
 
@@ -13,9 +13,14 @@ export interface LimitAsset {
 /**
  * Reads `CHAIN/TOKEN`: a symbol of the registry, `native`, or the address of a contract.
  * @param p.decimals of a contract that the registry does not know
+ * @param p.extraTokens what it knows besides
  * @throws UsageError
  */
-export function readLimitAsset(p: { asset: string | undefined; decimals: string | undefined }): LimitAsset {
+export function readLimitAsset(p: {
+  asset: string | undefined;
+  decimals: string | undefined;
+  extraTokens?: readonly ExtraToken[];
+}): LimitAsset {
   const [chain = '', token = '', ...rest] = (p.asset ?? '').split('/');
   if (!/^eip155:[1-9]\d{0,15}$/.test(chain) || token === '' || rest.length > 0) {
     throw new UsageError(
@@ -23,7 +28,7 @@ export function readLimitAsset(p: { asset: string | undefined; decimals: string 
     );
   }
   const given = readDecimals(p.decimals);
-  const known = knownTokens(chain).find(
+  const known = knownTokens(chain, p.extraTokens).find(
     ({ symbol, asset }) => symbol === token.toUpperCase() || asset.toLowerCase() === token.toLowerCase(),
   );
   if (known) {
@@ -44,9 +49,9 @@ export function readLimitAsset(p: { asset: string | undefined; decimals: string 
 }
 
 /** Of the asset as limits name it; undefined: not known here, and amounts are told in minor units. */
-export function decimalsOf(name: string): number | undefined {
+export function decimalsOf(name: string, extraTokens?: readonly ExtraToken[]): number | undefined {
   const [chain = '', asset] = name.split('/');
-  return knownTokens(chain).find((token) => token.asset.toLowerCase() === asset)?.decimals;
+  return knownTokens(chain, extraTokens).find((token) => token.asset.toLowerCase() === asset)?.decimals;
 }
 
 /**
@@ -77,9 +82,9 @@ function readDecimals(text: string | undefined): number | undefined {
   return Number(text);
 }
 
-function knownTokens(chain: string): readonly Token[] {
+function knownTokens(chain: string, extraTokens: readonly ExtraToken[] = []): readonly Token[] {
   const environment = (['production', 'sandbox'] as const).find(
     (each) => refusedChains({ environment: each, enabled: [chain] }).length === 0,
   );
-  return environment ? createRegistry({ environment, enabled: [chain] }).chain(chain)!.tokens : [];
+  return environment ? createRegistry({ environment, enabled: [chain], extraTokens }).chain(chain)!.tokens : [];
 }

@@ -1,6 +1,7 @@
 import { ALL_WALLETS, type AssetLimit, type LimitsClaims, readLimits, signLimits } from '../limits-document.ts';
 import type { listLimits } from '../set-limits.ts';
 import { type Command, type CommandContext, UsageError } from './command.ts';
+import { readExtraTokens } from './connect.ts';
 import { decimalsOf, readLimitAmount, readLimitAsset, writeLimitAmount } from './limit-asset.ts';
 import { findOwnedKey, loadOwner, reportSigners } from './owner.ts';
 
@@ -20,7 +21,8 @@ export const limitsCommands: Readonly<Record<string, Command>> = {
     },
     async run(context) {
       const values = context.values as Values;
-      const asset = readLimitAsset({ asset: values.asset, decimals: values.decimals });
+      const { asset: named, decimals } = values;
+      const asset = readLimitAsset({ asset: named, decimals, extraTokens: readExtraTokens(context.env) });
       if (values.payment === undefined && values.day === undefined) {
         throw new UsageError('there is nothing to set: give --payment, --day or both, in whole units or as any');
       }
@@ -48,7 +50,7 @@ export const limitsCommands: Readonly<Record<string, Command>> = {
 
 /** Signs the next version of a wallet's limits, and brings it to all three. */
 async function put(
-  { values, connect, tell }: CommandContext,
+  { values, env, connect, tell }: CommandContext,
   change: (before: AssetLimit[] | null) => AssetLimit[] | null,
 ): Promise<object> {
   const { key, wallet: given, 'owner-key-file': file } = values as Values;
@@ -68,7 +70,7 @@ async function put(
   if (signers.some(({ error }) => error)) {
     tell('who missed it learns it from the next signature that it takes part in, or from the same command, run again');
   }
-  return { ...render(claims), signers };
+  return { ...render(claims, env), signers };
 }
 
 function readWallet(text: string | undefined): string {
@@ -78,14 +80,15 @@ function readWallet(text: string | undefined): string {
 }
 
 /** In whole units where the decimals are known. */
-function render({ key_id, wallet, version, limits }: LimitsClaims): object {
+function render({ key_id, wallet, version, limits }: LimitsClaims, env: NodeJS.ProcessEnv): object {
+  const extraTokens = readExtraTokens(env);
   return {
     key_id,
     wallet: wallet === ALL_WALLETS ? 'all' : wallet,
     version,
     limits:
       limits?.map(({ asset, payment_minor, day_minor }) => {
-        const decimals = decimalsOf(asset);
+        const decimals = decimalsOf(asset, extraTokens);
         return {
           asset,
           payment: writeLimitAmount(payment_minor, decimals),
@@ -95,7 +98,7 @@ function render({ key_id, wallet, version, limits }: LimitsClaims): object {
   };
 }
 
-async function show({ values, connect, tell }: CommandContext): Promise<object> {
+async function show({ values, env, connect, tell }: CommandContext): Promise<object> {
   const client = await connect();
   const named = (values as Values).key;
   const keyIds = named ? [named] : await listKeys(client);
@@ -115,7 +118,7 @@ async function show({ values, connect, tell }: CommandContext): Promise<object> 
       tell(`the signers have not the same limits for key ${keyId}: set them again`);
     }
     const newest = told.toSorted((a, b) => versionsOf(b) - versionsOf(a))[0];
-    const limits = newest?.limits.map(({ document }) => render(readLimits(document))) ?? [];
+    const limits = newest?.limits.map(({ document }) => render(readLimits(document), env)) ?? [];
     keys.push({ key_id: keyId, owner_key: newest?.ownerKey ?? null, agree, limits });
   }
   return { keys };

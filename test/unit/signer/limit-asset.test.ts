@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { ExtraToken } from '../../../shared/chain/registry.ts';
 import { decimalsOf, readLimitAmount, readLimitAsset, writeLimitAmount } from '../../../signer/cli/limit-asset.ts';
 
 const chain = 'eip155:8453';
@@ -21,6 +22,13 @@ describe('an asset of limits', () => {
     expect(read('eip155:4242/native', '18')).toEqual({ name: 'eip155:4242/native', decimals: 18 });
     expect(decimalsOf(`${chain}/${other.toLowerCase()}`)).toBeUndefined();
     expect(decimalsOf('eip155:4242/native')).toBeUndefined();
+  });
+
+  it('may be one that the installation adds, by its symbol', () => {
+    const added = { chain, symbol: 'TEST', name: 'Test', asset: other, decimals: 3 } as unknown as ExtraToken;
+    const known = { name: `${chain}/${other.toLowerCase()}`, decimals: 3 };
+    expect(readLimitAsset({ asset: `${chain}/test`, decimals: undefined, extraTokens: [added] })).toEqual(known);
+    expect(decimalsOf(known.name, [added])).toBe(3);
   });
 
   it.each([
