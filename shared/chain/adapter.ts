@@ -1,15 +1,13 @@
+import type { TransactionPayload } from '../domain/receipt.ts';
 import type { Chain, Token } from './registry.ts';
 
-/** What the fees and the gas of a payment on an EVM chain may be. JSON-safe: it travels through histories. */
+/**
+ * That a payment can be made, and what it may cost. JSON-safe: it travels through histories. Each family adds what it
+ * builds the transaction from (shared/chain/<family>/prepared.ts); nobody else reads that.
+ */
 export interface PreparedTransfer {
   readonly outcome: 'ready';
-  /** How many transactions of the sender are mined: the lowest nonce that the chain would still take. */
-  readonly minedCount: number;
-  /** Gas limit. */
-  readonly gas: string;
-  readonly maxFeePerGasWei: string;
-  readonly maxPriorityFeePerGasWei: string;
-  /** `gas × maxFeePerGas`: what the payment may cost at most, in minor units of the native coin. */
+  /** What the payment may cost at most besides its amount, in minor units of the native coin. */
   readonly maxFeeMinor: string;
   /** Block as of which both balances were read. */
   readonly atBlock: number;
@@ -31,16 +29,10 @@ export interface PrepareFailure {
   readonly mayPass?: true;
 }
 
-export type PrepareResult = PreparedTransfer | PrepareFailure;
+export type PrepareResult<P extends PreparedTransfer = PreparedTransfer> = P | PrepareFailure;
 
-/** What another transaction at a nonce in use may cost now, in wei. JSON-safe. */
+/** What another transaction in place of a signed one may cost now. JSON-safe; each family adds its prices. */
 export interface ReplacementTerms {
-  /** Base fee of the next block. */
-  readonly baseFeeWei: string;
-  /** What the node suggests for the block's producer. */
-  readonly tipWei: string;
-  /** The most that a unit of gas may cost. */
-  readonly ceilingWei: string;
   /** Block as of which the balance was read. */
   readonly atBlock: number;
   readonly nativeBalanceMinor: string;
@@ -141,16 +133,23 @@ export type AuthorizationStanding =
  * One chain, as the activities see it. A family implements it; nothing of a family shows through but the typed unions.
  * Every method throws `RpcUnavailable` when no endpoint gives an answer; a repeat may succeed.
  */
-export interface ChainAdapter {
+export interface ChainAdapter<
+  P extends PreparedTransfer = PreparedTransfer,
+  R extends ReplacementTerms = ReplacementTerms,
+> {
   readonly chain: Chain;
   /** How often the head is asked for while a payment waits. */
   readonly pollMs: number;
-  /** Blocks after which a payment that none has taken offers more. */
-  readonly speedUpAfterBlocks: number;
-  /** Simulates the payment and says what it may cost. @throws FeeAboveCeiling */
-  prepare(transfer: Transfer): Promise<PrepareResult>;
+  /** Blocks after which a payment that none has taken offers more; undefined where nothing signed can be replaced. */
+  readonly speedUpAfterBlocks: number | undefined;
+  /**
+   * Simulates the payment and says what it may cost.
+   * @param former what the payment was to be before and of which nothing is stored, where that has become outdated
+   * @throws FeeAboveCeiling, and RpcUnavailable also while the chain may still take `former`
+   */
+  prepare(transfer: Transfer, former?: TransactionPayload): Promise<PrepareResult<P>>;
   /** What a replacement of a transaction of this address may cost. */
-  replacementTerms(p: { owner: string }): Promise<ReplacementTerms>;
+  replacementTerms(p: { owner: string }): Promise<R>;
   /** What an address holds of every token of the chain, all as of one block. */
   balances(p: { owner: string }): Promise<{ readonly atBlock: number; readonly data: readonly TokenBalance[] }>;
   send(p: { raw: string }): Promise<SendResult>;
@@ -174,6 +173,11 @@ export interface ChainAdapter {
    * `undefined`: the place is free, or what stands there is not final yet, or it lies too far back to be found.
    */
   slotOwner(p: { raw: string }): Promise<SlotOwner | undefined>;
+  /**
+   * Whether the bytes have expired: most endpoints have a final block that is too late for them, and have them in none.
+   * Never true where transactions do not expire.
+   */
+  isExpired(p: { raw: string }): Promise<boolean>;
   /**
    * Which of these authorisations were used in a range of final blocks, as more than half of all configured endpoints
    * show it; `undefined` when too few have these blocks.

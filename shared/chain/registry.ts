@@ -1,9 +1,7 @@
-import { type Address, getAddress } from 'viem';
+export type ChainFamily = 'evm' | 'bitcoin' | 'tron';
 
-export type ChainFamily = 'evm';
-
-/** What a token is on its chain: the native coin, or a contract (checksummed). */
-export type Asset = 'native' | Address;
+/** What a token is on its chain: `native` for its coin, or the address of a contract in its one written form. */
+export type Asset = string;
 
 export interface Token {
   /** In capitals. */
@@ -35,7 +33,7 @@ export interface Chain {
 const token = (symbol: string, decimals: number, asset: string, domain?: TokenDomain): Token => ({
   symbol,
   decimals,
-  asset: asset === 'native' ? 'native' : getAddress(asset),
+  asset,
   ...(domain && { domain }),
 });
 
@@ -43,7 +41,7 @@ const token = (symbol: string, decimals: number, asset: string, domain?: TokenDo
 const usdCoin: TokenDomain = { name: 'USD Coin', version: '2' };
 const usdc: TokenDomain = { name: 'USDC', version: '2' };
 
-/** Sources: each chain's native coin by its own documentation; contracts by Circle's and Tether's published lists. */
+/** Sources: each chain's native coin by its own documentation; contracts by Circle's and Tether's published lists, in their one written form. */
 const known: readonly Chain[] = [
   {
     id: 'eip155:1',
@@ -102,6 +100,46 @@ const known: readonly Chain[] = [
       token('USDT', 6, '0xc2132D05D31c914a87C6611C10748AEb04B58e8F'),
       token('DAI', 18, '0x8f3Cf7ad23Cd3CaDbD9735AFf958023239c6A063'),
     ],
+  },
+  {
+    id: 'tron:0x2b6653dc',
+    family: 'tron',
+    name: 'Tron',
+    network: 'mainnet',
+    confirmations: 20,
+    tokens: [token('TRX', 6, 'native'), token('USDT', 6, 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t')],
+  },
+  {
+    id: 'tron:0xcd8690dc',
+    family: 'tron',
+    name: 'Tron Nile',
+    network: 'testnet',
+    confirmations: 20,
+    tokens: [token('TRX', 6, 'native'), token('USDT', 6, 'TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf')],
+  },
+  {
+    id: 'bip122:000000000019d6689c085ae165831e93',
+    family: 'bitcoin',
+    name: 'Bitcoin',
+    network: 'mainnet',
+    confirmations: 3,
+    tokens: [token('BTC', 8, 'native')],
+  },
+  {
+    id: 'bip122:000000000933ea01ad0ee984209779ba',
+    family: 'bitcoin',
+    name: 'Bitcoin Testnet',
+    network: 'testnet',
+    confirmations: 3,
+    tokens: [token('BTC', 8, 'native')],
+  },
+  {
+    id: 'bip122:0f9188f13cb7b2c71f2a335e3a4fc328',
+    family: 'bitcoin',
+    name: 'Bitcoin Regtest',
+    network: 'local',
+    confirmations: 1,
+    tokens: [token('BTC', 8, 'native')],
   },
   {
     id: 'eip155:31337',

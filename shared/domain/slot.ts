@@ -1,7 +1,8 @@
 /**
- * A slot is what a chain lets only one thing be executed at: a nonce of a wallet, or a nonce of an EIP-3009
- * authorisation. The signers record by it what they signed, and receipts name it. Written in lower case:
- * `eip155:1/0xwallet/nonce/7`, `eip155:1/0xtoken/0xwallet/auth/0x…`.
+ * A slot is what a chain lets only one thing be executed at: a nonce of a wallet, a nonce of an EIP-3009 authorisation,
+ * a coin, or a transaction that has neither and expires. The signers record by it what they signed, and receipts name
+ * it: `eip155:1/0xwallet/nonce/7`, `eip155:1/0xtoken/0xwallet/auth/0x…` (both in lower case),
+ * `bip122:…/coin/txid/0`, `tron:0x2b6653dc/Twallet/transaction/txid`.
  */
 
 /** So many former slots of a payment a receipt names at most: it must stay small enough to be sent. */
@@ -19,4 +20,14 @@ export function authorizationSlot(p: {
   nonce: string;
 }): string {
   return `eip155:${p.domain.chainId}/${p.domain.verifyingContract}/${p.from}/auth/${p.nonce}`.toLowerCase();
+}
+
+/** @param p.txid in hex as explorers show it */
+export function coinSlot(p: { chain: string; txid: string; vout: number }): string {
+  return `${p.chain}/coin/${p.txid}/${p.vout}`;
+}
+
+/** Of a transaction that is bound to no place: a payment gets another one only when this one has expired. */
+export function expiringSlot(p: { chain: string; wallet: string; hash: string }): string {
+  return `${p.chain}/${p.wallet}/transaction/${p.hash}`;
 }

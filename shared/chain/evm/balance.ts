@@ -40,7 +40,7 @@ export async function balances(
   const data = await Promise.all(
     tokens.map(async (token): Promise<TokenBalance> => {
       if (token.asset === 'native') return { token, amountMinor: await nativeBalanceAt(client, { owner, block }) };
-      const held = await tokenBalanceAt(client, { asset: token.asset, owner, block });
+      const held = await tokenBalanceAt(client, { asset: token.asset as Address, owner, block });
       return held.ok ? { token, amountMinor: held.value } : { token, error: held.reason };
     }),
   );

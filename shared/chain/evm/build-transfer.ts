@@ -1,6 +1,7 @@
+import type { Hex } from 'viem';
 import type { EvmTransaction, PaymentIntent } from '../../domain/receipt.ts';
-import type { PreparedTransfer } from '../adapter.ts';
 import { evmChainId } from './chain-id.ts';
+import type { EvmPrepared } from './prepared.ts';
 import { transferData } from './transfer-data.ts';
 
 /**
@@ -16,7 +17,7 @@ export function buildTransfer({
 }: {
   intent: PaymentIntent;
   nonce: number;
-  prepared: Pick<PreparedTransfer, 'gas' | 'maxFeePerGasWei' | 'maxPriorityFeePerGasWei'>;
+  prepared: Pick<EvmPrepared, 'gas' | 'maxFeePerGasWei' | 'maxPriorityFeePerGasWei'>;
 }): EvmTransaction {
   const feeWei = BigInt(prepared.gas) * BigInt(prepared.maxFeePerGasWei);
   if (feeWei > BigInt(intent.max_fee_minor))
@@ -24,9 +25,9 @@ export function buildTransfer({
   if (!Number.isSafeInteger(nonce) || nonce < 0) throw new RangeError(`${nonce} is not a nonce.`);
   const call =
     intent.asset === 'native'
-      ? { to: intent.to, valueWei: intent.amount_minor, data: '0x' as const }
+      ? { to: intent.to as Hex, valueWei: intent.amount_minor, data: '0x' as const }
       : {
-          to: intent.asset,
+          to: intent.asset as Hex,
           valueWei: '0',
           data: transferData({ to: intent.to, amountMinor: BigInt(intent.amount_minor) }),
         };
@@ -45,17 +46,17 @@ const noopGas = '21000';
 
 /** A transaction that only uses a nonce up: nothing, from the wallet to itself. Pure. */
 export function buildNoop({
-  chain,
+  chainId,
   address,
   nonce,
   fees,
 }: {
-  chain: string;
+  chainId: number;
   address: string;
   nonce: number;
   fees: { readonly maxFeePerGasWei: string; readonly maxPriorityFeePerGasWei: string };
 }): EvmTransaction {
   const { maxFeePerGasWei, maxPriorityFeePerGasWei } = fees;
   const call = { to: address as EvmTransaction['to'], valueWei: '0', data: '0x' as const, gas: noopGas };
-  return { chainId: evmChainId(chain), nonce, ...call, maxFeePerGasWei, maxPriorityFeePerGasWei };
+  return { chainId, nonce, ...call, maxFeePerGasWei, maxPriorityFeePerGasWei };
 }

@@ -11,6 +11,7 @@ import { createEvmClient } from './client.ts';
 import { inclusions } from './inclusions.ts';
 import { evmParameters } from './parameters.ts';
 import { prepareTransfer } from './prepare-transfer.ts';
+import type { EvmPrepared, EvmReplacementTerms } from './prepared.ts';
 import { replacementTerms } from './replacement-terms.ts';
 import { ask } from './rpc.ts';
 import { send } from './send.ts';
@@ -34,7 +35,7 @@ export function createEvmAdapter({
   maxFeePerGasCeilingWei?: bigint | undefined;
   speedUpAfterBlocks?: number | undefined;
   logger?: Logger | undefined;
-}): ChainAdapter {
+}): ChainAdapter<EvmPrepared, EvmReplacementTerms> {
   const parameters = evmParameters[chain.id];
   if (!parameters) throw new Error(`Chain ${chain.id} has no parameters.`);
   if (urls.length === 2 && chain.network === 'mainnet')
@@ -59,6 +60,7 @@ export function createEvmAdapter({
     knows: async ({ hash }) =>
       (await ask(client.request({ method: 'eth_getTransactionByHash', params: [hash as Hex] }))) !== null,
     slotOwner: ({ raw }) => slotOwner(client, { raw, confirmations: chain.confirmations }),
+    isExpired: async () => false,
     authorizationEvents: (range) => authorizationEvents(client, range),
     authorizationStanding: (slot) => authorizationStanding(client, { slot, confirmations: chain.confirmations }),
   };

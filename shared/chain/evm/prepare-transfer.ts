@@ -1,3 +1,4 @@
+import type { Address } from 'viem';
 import { formatAmount } from '../../domain/money.ts';
 import type { PrepareFailure, PrepareResult, Transfer } from '../adapter.ts';
 import type { Chain, Token } from '../registry.ts';
@@ -6,6 +7,7 @@ import { nativeBalanceAt, tokenBalanceAt } from './balance.ts';
 import type { EvmClient } from './client.ts';
 import { feeMarket } from './fee-market.ts';
 import { chooseFees } from './fees.ts';
+import type { EvmPrepared } from './prepared.ts';
 import { paymentCall, simulateCall, simulateGas } from './simulate.ts';
 
 /** A transfer that does nothing else costs exactly this. Source: yellow paper, G_transaction. */
@@ -34,7 +36,7 @@ export async function prepareTransfer(
     chain: Chain;
     maxFeePerGasCeilingWei: bigint;
   },
-): Promise<PrepareResult> {
+): Promise<PrepareResult<EvmPrepared>> {
   const native = chain.tokens[0]!;
   const call = paymentCall({ from, to, asset: token.asset, amountMinor });
   const block = await newestNumber(client);
@@ -42,7 +44,7 @@ export async function prepareTransfer(
     minedTransactions(client, { owner: from }),
     nativeBalanceAt(client, { owner: from, block }),
     feeMarket(client),
-    token.asset === 'native' ? undefined : tokenBalanceAt(client, { asset: token.asset, owner: from, block }),
+    token.asset === 'native' ? undefined : tokenBalanceAt(client, { asset: token.asset as Address, owner: from, block }),
     token.asset === 'native' ? undefined : simulateCall(client, call),
     simulateGas(client, call),
   ]);

@@ -1,14 +1,14 @@
-import type { ReplacementTerms } from '../adapter.ts';
 import { newestNumber } from './agreement.ts';
 import { nativeBalanceAt } from './balance.ts';
 import type { EvmClient } from './client.ts';
 import { feeMarket } from './fee-market.ts';
+import type { EvmReplacementTerms } from './prepared.ts';
 
 /** Fees and the coins to pay them with, as they are now. @throws RpcUnavailable */
 export async function replacementTerms(
   client: EvmClient,
   { owner, ceilingWei }: { owner: string; ceilingWei: bigint },
-): Promise<ReplacementTerms> {
+): Promise<EvmReplacementTerms> {
   const block = await newestNumber(client);
   const [{ baseFeeWei, tipWei }, balanceWei] = await Promise.all([
     feeMarket(client),

@@ -32,7 +32,7 @@ export function paymentCall({
   const sender = from as Address;
   return asset === 'native'
     ? { from: sender, to: to as Address, value: `0x${amountMinor.toString(16)}`, data: '0x' }
-    : { from: sender, to: asset, value: '0x0', data: transferData({ to, amountMinor }) };
+    : { from: sender, to: asset as Address, value: '0x0', data: transferData({ to, amountMinor }) };
 }
 
 /** Gas that the call takes when it is executed on the newest block. @throws RpcUnavailable */
