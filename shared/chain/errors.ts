@@ -23,9 +23,13 @@ export class RpcUnavailable extends Error {
 /** Fees are higher than this installation is willing to pay. A repeat succeeds once they have fallen. */
 export class FeeAboveCeiling extends Error {
   override readonly name = 'FeeAboveCeiling';
-  constructor({ chain, neededWei, ceilingWei }: { chain: string; neededWei: bigint; ceilingWei: bigint }) {
+  /**
+   * @param p.needed the price now, in `unit`, as is `ceiling` @param p.unit for example "wei"
+   * @param p.what what has this price, for example "a unit of gas"
+   */
+  constructor(p: { chain: string; needed: bigint | string; ceiling: bigint | string; unit: string; what: string }) {
     super(
-      `${chain} asks ${neededWei} wei for a unit of gas now, more than the ceiling of ${ceilingWei} wei. ` +
+      `${p.chain} asks ${p.needed} ${p.unit} for ${p.what} now, more than the ceiling of ${p.ceiling} ${p.unit}. ` +
         'The payment goes on when fees have fallen, or when the ceiling is raised.',
     );
   }

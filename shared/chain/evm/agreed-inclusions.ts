@@ -1,6 +1,6 @@
 import { numberToHex, type RpcTransactionReceipt } from 'viem';
 import type { AgreedInclusion, Block, Inclusion } from '../adapter.ts';
-import { type Heard, hearAll, mostNamed } from './agreement.ts';
+import { type Heard, hearAll, mostNamed } from '../endpoints/agreement.ts';
 import { readBlock } from './blocks.ts';
 import type { EvmClient } from './client.ts';
 import { readReceipt } from './inclusions.ts';
@@ -45,7 +45,7 @@ export async function agreedInclusions(
 async function askOnce(client: EvmClient, placed: readonly Placed[]): Promise<AgreedInclusion[]> {
   if (placed.length === 0) return [];
   const numbers = [...new Set(placed.map((each) => each.blockNumber))];
-  const heard = await hearAll(client, [
+  const heard = await hearAll(client.endpoints, [
     ...placed.map(({ hash }) => ({ method: 'eth_getTransactionReceipt', params: [hash] })),
     ...numbers.map((number) => ({ method: 'eth_getBlockByNumber', params: [numberToHex(number), false] })),
   ]);

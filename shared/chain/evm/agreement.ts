@@ -1,57 +1,8 @@
 import { type Address, type Hex, numberToHex } from 'viem';
+import { type Heard, hearAll, reachedByMost } from '../endpoints/agreement.ts';
+import type { Endpoint } from '../endpoints/endpoint.ts';
 import { RpcUnavailable } from '../errors.ts';
 import type { EvmClient } from './client.ts';
-import type { Endpoint, RpcCall } from './endpoint.ts';
-import { mostTelling } from './endpoint-failure.ts';
-import { rpcUnavailable } from './rpc.ts';
-
-/** What one endpoint answered; of several calls, each that failed is `undefined`. */
-export interface Heard {
-  readonly endpoint: Endpoint;
-  readonly answers: readonly unknown[];
-}
-
-/**
- * Asks all endpoints the same things.
- * @returns what those said that answered at least one of them, best endpoint first
- * @throws RpcUnavailable when none did
- */
-export async function hearAll(client: EvmClient, calls: readonly RpcCall[]): Promise<Heard[]> {
-  const testimonies = await client.endpoints.askAll({ calls });
-  const all = testimonies.flatMap(({ answers }) => answers);
-  const heard = testimonies
-    .filter(({ answers }) => answers.some((each) => each.status === 'fulfilled'))
-    .map(({ endpoint, answers }) => ({
-      endpoint,
-      answers: answers.map((each) => (each.status === 'fulfilled' ? each.value : undefined)),
-    }));
-  if (heard.length > 0) return heard;
-  const errors = all.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []));
-  throw errors.length > 0
-    ? rpcUnavailable(mostTelling(errors))
-    : new RpcUnavailable('No endpoint of the chain answered in time.');
-}
-
-/** The largest number that more than half of these have reached. @param numbers one or more */
-export function reachedByMost(numbers: readonly number[]): number {
-  return numbers.toSorted((a, b) => b - a)[Math.floor(numbers.length / 2)]!;
-}
-
-/** What was named most often, and how often; of equals, what was named first. @param votes in order of preference */
-export function mostNamed<T>(
-  votes: readonly T[],
-  key: (vote: T) => string,
-): { readonly vote: T; readonly count: number } | undefined {
-  const tally = new Map<string, { vote: T; count: number }>();
-  for (const vote of votes) {
-    const entry = tally.get(key(vote)) ?? { vote, count: 0 };
-    tally.set(key(vote), { ...entry, count: entry.count + 1 });
-  }
-  return [...tally.values()].reduce<{ vote: T; count: number } | undefined>(
-    (best, entry) => (best && best.count >= entry.count ? best : entry),
-    undefined,
-  );
-}
 
 /**
  * Number of the newest block that more than half of the endpoints that answered have reached. Those behind it are asked
@@ -59,7 +10,7 @@ export function mostNamed<T>(
  * @throws RpcUnavailable
  */
 export async function newestNumber(client: EvmClient): Promise<Hex> {
-  const heard = await hearAll(client, [{ method: 'eth_blockNumber' }]);
+  const heard = await hearAll(client.endpoints, [{ method: 'eth_blockNumber' }]);
   const heights = quantities(heard);
   const newest = reachedByMost(heights.map(({ value }) => value));
   client.endpoints.noteAgreeing(new Set(heights.filter(({ value }) => value >= newest).map((each) => each.endpoint)));
@@ -72,7 +23,9 @@ export async function newestNumber(client: EvmClient): Promise<Hex> {
  * @throws RpcUnavailable
  */
 export async function minedTransactions(client: EvmClient, { owner }: { owner: string }): Promise<number> {
-  const heard = await hearAll(client, [{ method: 'eth_getTransactionCount', params: [owner as Address, 'latest'] }]);
+  const heard = await hearAll(client.endpoints, [
+    { method: 'eth_getTransactionCount', params: [owner as Address, 'latest'] },
+  ]);
   return reachedByMost(quantities(heard).map(({ value }) => value));
 }
 

@@ -10,11 +10,11 @@ import {
   type RpcLog,
 } from 'viem';
 import type { AuthorizationSlot, AuthorizationStanding, AuthorizationUse } from '../adapter.ts';
-import { type Heard, hearAll, mostNamed } from './agreement.ts';
+import { type Heard, hearAll, mostNamed } from '../endpoints/agreement.ts';
 import { head, readBlock } from './blocks.ts';
 import type { EvmClient } from './client.ts';
-import type { RpcCall } from './endpoint.ts';
 import { ask } from './rpc.ts';
+import type { RpcCall } from './rpc-driver.ts';
 
 /** Source: EIP-3009. */
 const abi = parseAbi([
@@ -57,7 +57,7 @@ export async function authorizationEvents(
           },
         ],
       });
-  const heard = await hearAll(client, [blockCall(toBlock), ...filters]);
+  const heard = await hearAll(client.endpoints, [blockCall(toBlock), ...filters]);
   // One that has not reached the last block, or that leaves a question open, cannot tell that there is nothing.
   const told = heard.filter(({ answers: [, ...logs] }) => logs.every((each) => Array.isArray(each)));
   const block = mostNamed(told, ({ answers }) => readBlock(answers[0])?.hash ?? '');
@@ -84,7 +84,7 @@ export async function authorizationStanding(
     args: [slot.authorizer as Address, slot.nonce as Hex],
   });
   const state = { method: 'eth_call', params: [{ to: slot.token, data }, numberToHex(final)] };
-  const heard = await hearAll(client, [blockCall(final), state]);
+  const heard = await hearAll(client.endpoints, [blockCall(final), state]);
   const most = mostNamed(heard.flatMap(readState), ({ hash, time, isUsed }) => `${hash} ${time} ${isUsed}`);
   if (!most || most.count <= client.endpoints.size / 2) return { outcome: 'undecided' };
   if (!most.vote.isUsed) return { outcome: 'unused', isOver: most.vote.time > slot.validBefore };

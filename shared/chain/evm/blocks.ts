@@ -1,9 +1,9 @@
 import { type Hex, numberToHex, type RpcBlock } from 'viem';
 import type { Block } from '../adapter.ts';
+import { type Heard, hearAll, mostNamed, reachedByMost } from '../endpoints/agreement.ts';
+import type { Endpoint } from '../endpoints/endpoint.ts';
 import { RpcUnavailable } from '../errors.ts';
-import { type Heard, hearAll, mostNamed, reachedByMost } from './agreement.ts';
 import type { EvmClient } from './client.ts';
-import type { Endpoint } from './endpoint.ts';
 
 /**
  * The newest block that more than half of the endpoints that answered have reached, on the branch that most show.
@@ -11,7 +11,7 @@ import type { Endpoint } from './endpoint.ts';
  * @throws RpcUnavailable
  */
 export async function head(client: EvmClient): Promise<Block> {
-  const heard = await hearAll(client, [{ method: 'eth_getBlockByNumber', params: ['latest', false] }]);
+  const heard = await hearAll(client.endpoints, [{ method: 'eth_getBlockByNumber', params: ['latest', false] }]);
   const heads = heard.flatMap(({ endpoint, answers }) => {
     const block = readBlock(answers[0]);
     return block ? [{ endpoint, block }] : [];
@@ -54,7 +54,7 @@ export async function blocks(
     method: 'eth_getBlockByNumber',
     params: [numberToHex(number), false] as const,
   }));
-  const heard = await hearAll(client, calls);
+  const heard = await hearAll(client.endpoints, calls);
   const found = numbers.map((_, index) => mostNamed(blocksAt(heard, index), (block) => block?.hash ?? '')?.vote);
   const differs = ({ answers }: Heard) =>
     answers.some((answer, index) => answer !== undefined && readBlock(answer)?.hash !== found[index]?.hash);

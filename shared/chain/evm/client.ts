@@ -1,9 +1,11 @@
 import { type Client, createClient, custom } from 'viem';
 import type { Logger } from '../../log.ts';
-import { createEndpointPool, type EndpointPool } from './endpoint-pool.ts';
+import { createEndpointPool, type EndpointPool } from '../endpoints/endpoint-pool.ts';
+import { rpcJudge } from './endpoint-failure.ts';
+import { createRpcDriver, type RpcCall } from './rpc-driver.ts';
 
 /** Reads through `request`; `endpoints` is for what one endpoint alone must not decide. */
-export type EvmClient = Client & { readonly endpoints: EndpointPool };
+export type EvmClient = Client & { readonly endpoints: EndpointPool<RpcCall> };
 
 /**
  * A client for one chain, whatever becomes of its endpoints. Connections are kept alive by the runtime.
@@ -20,7 +22,12 @@ export function createEvmClient({
   chainId: number;
   logger?: Logger | undefined;
 }): EvmClient {
-  const endpoints = createEndpointPool({ urls, chainId, logger });
+  const endpoints = createEndpointPool({
+    urls,
+    connect: (url) => createRpcDriver({ url, chainId }),
+    judge: rpcJudge,
+    logger,
+  });
   const client = createClient({ transport: custom(endpoints, { retryCount: 0 }), cacheTime: 0 });
   return Object.assign(client as Client, { endpoints });
 }

@@ -1,16 +1,7 @@
 import { BaseError, HttpRequestError, RpcRequestError } from 'viem';
+import type { EndpointFailure, Judge } from '../endpoints/driver.ts';
 import { kindOfAnswer } from './node-errors.ts';
-import { innermostCode, nodeAnswer } from './rpc.ts';
-
-/**
- * - `answer`: the endpoint works; what it said is about the request, or nothing that tells anything about itself.
- * - `limited`: it wants to be left alone, for `forMs` if it said so.
- * - `down`: no connection, no answer in time, a server's error, or no JSON-RPC at all.
- */
-export type EndpointFailure =
-  | { readonly kind: 'answer' }
-  | { readonly kind: 'limited'; readonly forMs: number | undefined }
-  | { readonly kind: 'down' };
+import { innermostCode, nodeAnswer, rpcUnavailable } from './rpc.ts';
 
 /** Longest time that an endpoint is left alone because it said so. */
 const longestWishMs = 5 * 60_000;
@@ -37,9 +28,12 @@ export function isDecisive(error: unknown): boolean {
 }
 
 /** Of several errors the one that decides something, else the last with a node's words, else the last. */
-export function mostTelling(errors: readonly unknown[]): unknown {
+function mostTelling(errors: readonly unknown[]): unknown {
   return errors.find(isDecisive) ?? errors.findLast((each) => nodeAnswer(each) !== undefined) ?? errors.at(-1);
 }
+
+/** What errors of JSON-RPC mean. */
+export const rpcJudge: Judge = { failureOf, isDecisive, mostTelling, asUnavailable: rpcUnavailable };
 
 /** Whether the connection ended before an answer came: it had been closed at the other end. */
 export function wasCutOff(error: unknown): boolean {

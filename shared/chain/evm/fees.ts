@@ -26,7 +26,8 @@ export function chooseFees({
   ceilingWei: bigint;
 }): Fees {
   const neededWei = baseFeeWei + tipWei;
-  if (neededWei > ceilingWei) throw new FeeAboveCeiling({ chain, neededWei, ceilingWei });
+  if (neededWei > ceilingWei)
+    throw new FeeAboveCeiling({ chain, needed: neededWei, ceiling: ceilingWei, unit: 'wei', what: 'a unit of gas' });
   const roomyWei = baseFeeWei * baseFeeHeadroom + tipWei;
   return { maxFeePerGasWei: roomyWei < ceilingWei ? roomyWei : ceilingWei, maxPriorityFeePerGasWei: tipWei };
 }

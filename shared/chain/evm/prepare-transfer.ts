@@ -44,7 +44,9 @@ export async function prepareTransfer(
     minedTransactions(client, { owner: from }),
     nativeBalanceAt(client, { owner: from, block }),
     feeMarket(client),
-    token.asset === 'native' ? undefined : tokenBalanceAt(client, { asset: token.asset as Address, owner: from, block }),
+    token.asset === 'native'
+      ? undefined
+      : tokenBalanceAt(client, { asset: token.asset as Address, owner: from, block }),
     token.asset === 'native' ? undefined : simulateCall(client, call),
     simulateGas(client, call),
   ]);

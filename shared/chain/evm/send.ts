@@ -1,11 +1,10 @@
 import type { SendResult } from '../adapter.ts';
+import { unavailableAfter } from '../endpoints/agreement.ts';
+import type { Testimony } from '../endpoints/endpoint-pool.ts';
 import type { NodeAnswer } from '../errors.ts';
-import { RpcUnavailable } from '../errors.ts';
 import type { EvmClient } from './client.ts';
-import { mostTelling } from './endpoint-failure.ts';
-import type { Testimony } from './endpoint-pool.ts';
 import { kindOfAnswer, meaningOfSendError, type SendMeaning } from './node-errors.ts';
-import { nodeAnswer, rpcUnavailable } from './rpc.ts';
+import { nodeAnswer } from './rpc.ts';
 
 /** What one endpoint said; `undefined` if it did not get to look at the bytes. */
 type Opinion = { readonly meaning: SendMeaning; readonly reason: string } | undefined;
@@ -31,7 +30,7 @@ export async function send(client: EvmClient, { raw }: { raw: string }): Promise
   const refused = named('refused');
   const areAll = opinions.every((each) => each.meaning === 'refused') && opinions.length > client.endpoints.size / 2;
   if (refused && areAll) return { outcome: 'refused', reason: refused.reason };
-  throw unavailable(heard);
+  throw unavailableAfter(client.endpoints, heard);
 }
 
 function opinion({ answers: [answer] }: Testimony): Opinion {
@@ -45,12 +44,4 @@ function opinion({ answers: [answer] }: Testimony): Opinion {
 function hasLooked(said: NodeAnswer): boolean {
   const kind = kindOfAnswer(said);
   return kind !== 'limited' && kind !== 'lags';
-}
-
-function unavailable(heard: readonly Testimony[]): RpcUnavailable {
-  const errors = heard.flatMap(({ answers }) =>
-    answers.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : [])),
-  );
-  if (errors.length === 0) return new RpcUnavailable('No endpoint of the chain answered in time.');
-  return rpcUnavailable(mostTelling(errors));
 }

@@ -11,9 +11,9 @@ import {
   type TransactionSerialized,
 } from 'viem';
 import type { SlotOwner } from '../adapter.ts';
+import { hearAll, mostNamed } from '../endpoints/agreement.ts';
 import { RpcUnavailable } from '../errors.ts';
 import { agreedInclusions } from './agreed-inclusions.ts';
-import { hearAll, mostNamed } from './agreement.ts';
 import { head } from './blocks.ts';
 import type { EvmClient } from './client.ts';
 import { kindOfAnswer } from './node-errors.ts';
@@ -53,7 +53,7 @@ export async function slotOwner(
 
 /** What more than half of all configured endpoints hold under a hash: one alone could make up who sent what. */
 async function agreedTransaction(client: EvmClient, { hash }: { hash: Hex }): Promise<RpcTransaction | undefined> {
-  const heard = await hearAll(client, [{ method: 'eth_getTransactionByHash', params: [hash] }]);
+  const heard = await hearAll(client.endpoints, [{ method: 'eth_getTransactionByHash', params: [hash] }]);
   const found = heard.flatMap(({ answers }) => (answers[0] ? [answers[0] as RpcTransaction] : []));
   const most = mostNamed(found, (each) =>
     [each.hash, each.from, each.nonce, each.to, each.value, each.input].join(' ').toLowerCase(),

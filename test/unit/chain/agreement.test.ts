@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { mostNamed, reachedByMost } from '../../../shared/chain/evm/agreement.ts';
+import { mostNamed, reachedByMost } from '../../../shared/chain/endpoints/agreement.ts';
 
 const numbers = fc.array(fc.nat(20), { minLength: 1, maxLength: 7 });
 

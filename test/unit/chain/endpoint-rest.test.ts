@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createRest, type Rest } from '../../../shared/chain/evm/endpoint-rest.ts';
+import { createRest, type Rest } from '../../../shared/chain/endpoints/endpoint-rest.ts';
 import type { Logger } from '../../../shared/log.ts';
 
 describe('the rest of an endpoint that fails', () => {

@@ -1,6 +1,6 @@
 import { RpcUnavailable } from '../errors.ts';
-import type { Endpoint, RpcCall } from './endpoint.ts';
-import { isDecisive, mostTelling } from './endpoint-failure.ts';
+import type { Judge } from './driver.ts';
+import type { Endpoint } from './endpoint.ts';
 
 /**
  * Asks one endpoint after the other until one gives a usable answer: the next at once when an error decides nothing or
@@ -11,15 +11,17 @@ import { isDecisive, mostTelling } from './endpoint-failure.ts';
  * @returns the answer; `null` when something is not to be found at any endpoint
  * @throws the error that says most
  */
-export function raceEndpoints({
+export function raceEndpoints<Call>({
   ready,
   resting,
+  judge,
   call,
   timeoutMs,
 }: {
-  ready: readonly Endpoint[];
-  resting: readonly Endpoint[];
-  call: RpcCall;
+  ready: readonly Endpoint<Call>[];
+  resting: readonly Endpoint<Call>[];
+  judge: Judge;
+  call: Call;
   timeoutMs: number;
 }): Promise<unknown> {
   const waiting = [...ready];
@@ -65,8 +67,8 @@ export function raceEndpoints({
     }
 
     function fail(error: unknown): void {
-      failure = mostTelling([failure, error]);
-      if (isDecisive(error)) end(() => reject(error));
+      failure = judge.mostTelling([failure, error]);
+      if (judge.isDecisive(error)) end(() => reject(error));
       else askNext();
     }
 

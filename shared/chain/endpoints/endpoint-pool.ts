@@ -1,6 +1,6 @@
 import type { Logger } from '../../log.ts';
-import { createEndpoint, type Endpoint, endpointTimeoutMs, type RpcCall } from './endpoint.ts';
-import { isDecisive } from './endpoint-failure.ts';
+import type { Driver, Judge } from './driver.ts';
+import { createEndpoint, type Endpoint, endpointTimeoutMs } from './endpoint.ts';
 import { raceEndpoints } from './race-endpoints.ts';
 
 /** Differences in speed that are smaller do not count: who is asked first should not change all the time. */
@@ -12,22 +12,24 @@ export interface Testimony {
   readonly answers: readonly PromiseSettledResult<unknown>[];
 }
 
-interface Question {
-  readonly calls: readonly RpcCall[];
+interface Question<Call> {
+  readonly calls: readonly Call[];
   readonly isEnough: (testimony: Testimony) => boolean;
   readonly deadlineMs: number;
 }
 
 /** All endpoints of one chain. */
-export interface EndpointPool {
+export interface EndpointPool<Call> {
   /** How many are configured, whatever their state. */
   readonly size: number;
+  /** What their errors mean. */
+  readonly judge: Judge;
   /**
    * Asks the best one, and the next ones when that fails or takes long; the first usable answer wins. That something
    * is not there (`null`) is believed when no other endpoint has it either.
    * @throws the error that says most
    */
-  request(call: RpcCall): Promise<unknown>;
+  request(call: Call): Promise<unknown>;
   /**
    * Asks all that do not rest the same things, and waits for those that answer in their usual time.
    * @param isEnough ends the wait early
@@ -35,7 +37,7 @@ export interface EndpointPool {
    * @returns what was said by then, best endpoint first
    */
   askAll(p: {
-    calls: readonly RpcCall[];
+    calls: readonly Call[];
     isEnough?: (testimony: Testimony) => boolean;
     evenSlow?: boolean;
   }): Promise<Testimony[]>;
@@ -43,24 +45,34 @@ export interface EndpointPool {
   noteAgreeing(agreeing: ReadonlySet<Endpoint>): void;
 }
 
-/** @param random 0 to 1, for the length of rests */
-export function createEndpointPool({
+/**
+ * @param urls in the order in which they are asked while they do equally well; may hold credentials, and only their
+ *   hosts are ever logged
+ * @param connect how one of them is asked
+ * @param random 0 to 1, for the length of rests
+ */
+export function createEndpointPool<Call>({
   urls,
-  chainId,
+  connect,
+  judge,
   logger,
   random = Math.random,
 }: {
   urls: readonly string[];
-  chainId: number;
+  connect: (url: string) => Driver<Call>;
+  judge: Judge;
   logger?: Logger | undefined;
   random?: () => number;
-}): EndpointPool {
-  const endpoints = urls.map((url, index) => createEndpoint({ url, index, chainId, logger, random }));
+}): EndpointPool<Call> {
+  const endpoints = urls.map((url, index) =>
+    createEndpoint({ driver: connect(url), judge, host: new URL(url).host, index, logger, random }),
+  );
   let differing: ReadonlySet<Endpoint> = new Set();
 
   return {
     size: endpoints.length,
-    request: (call) => raceEndpoints({ ...inOrder(), call, timeoutMs: endpointTimeoutMs }),
+    judge,
+    request: (call) => raceEndpoints({ ...inOrder(), judge, call, timeoutMs: endpointTimeoutMs }),
     askAll: ({ calls, isEnough = () => false, evenSlow = false }) =>
       hear(witnesses({ evenSlow }), { calls, isEnough, deadlineMs: performance.now() + endpointTimeoutMs }),
     noteAgreeing(agreeing) {
@@ -69,8 +81,8 @@ export function createEndpointPool({
   };
 
   /** Those to be asked, best first, and those that rest, the one that rests least first. */
-  function inOrder(): { ready: Endpoint[]; resting: Endpoint[] } {
-    const badness = (each: Endpoint) => [
+  function inOrder(): { ready: Endpoint<Call>[]; resting: Endpoint<Call>[] } {
+    const badness = (each: Endpoint<Call>) => [
       Number(each.isSlow()),
       Number(differing.has(each)),
       Math.round(each.usualMs() / speedStepMs),
@@ -85,7 +97,7 @@ export function createEndpointPool({
   }
 
   /** One that hangs is asked only where it is needed, and the one that rests least only when no other can answer. */
-  function witnesses({ evenSlow }: { evenSlow: boolean }): { asked: Endpoint[]; spare: Endpoint[] } {
+  function witnesses({ evenSlow }: { evenSlow: boolean }): { asked: Endpoint<Call>[]; spare: Endpoint<Call>[] } {
     const { ready, resting } = inOrder();
     const prompt = ready.filter((each) => !each.isSlow());
     const asked = prompt.length > endpoints.length / 2 && !evenSlow ? prompt : ready;
@@ -93,14 +105,17 @@ export function createEndpointPool({
   }
 
   async function hear(
-    { asked, spare }: { asked: readonly Endpoint[]; spare: readonly Endpoint[] },
-    question: Question,
+    { asked, spare }: { asked: readonly Endpoint<Call>[]; spare: readonly Endpoint<Call>[] },
+    question: Question<Call>,
   ): Promise<Testimony[]> {
     const heard = await hearThem(asked, question);
     return heard.some(answered) || spare.length === 0 ? heard : [...heard, ...(await hearThem(spare, question))];
   }
 
-  function hearThem(asked: readonly Endpoint[], { calls, isEnough, deadlineMs }: Question): Promise<Testimony[]> {
+  function hearThem(
+    asked: readonly Endpoint<Call>[],
+    { calls, isEnough, deadlineMs }: Question<Call>,
+  ): Promise<Testimony[]> {
     const heard: Testimony[] = [];
     return new Promise((resolve) => {
       let [pending, grace]: [number, NodeJS.Timeout | undefined] = [asked.length, undefined];
@@ -122,9 +137,9 @@ export function createEndpointPool({
       }
     });
   }
-}
 
-/** Whether the endpoint gave any answer that is one, be it a refusal. */
-function answered({ answers }: Testimony): boolean {
-  return answers.some((each) => each.status === 'fulfilled' || isDecisive(each.reason));
+  /** Whether the endpoint gave any answer that is one, be it a refusal. */
+  function answered({ answers }: Testimony): boolean {
+    return answers.some((each) => each.status === 'fulfilled' || judge.isDecisive(each.reason));
+  }
 }

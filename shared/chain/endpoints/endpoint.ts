@@ -1,13 +1,10 @@
-import { numberToHex, http as overHttp } from 'viem';
 import type { Logger } from '../../log.ts';
 import { RpcUnavailable } from '../errors.ts';
-import { failureOf, wasCutOff } from './endpoint-failure.ts';
+import type { Driver, Judge } from './driver.ts';
 import { createRest } from './endpoint-rest.ts';
 
 /** One endpoint may take this long; it must leave time for the rest of an activity's 10 s. */
 export const endpointTimeoutMs = 4_000;
-/** Requests of one moment travel together. Public endpoints refuse batches of thirty and more. */
-const maxBatchSize = 20;
 /** Another endpoint is asked as well when one takes this many times as long as it usually does, between these two. */
 const patience = 3;
 const shortestPatienceMs = 100;
@@ -15,17 +12,12 @@ const longestPatienceMs = 1_000;
 /** Weight of the newest answer in the moving average of the time that answers take. */
 const newestWeight = 0.2;
 
-export interface RpcCall {
-  readonly method: string;
-  readonly params?: unknown;
-}
-
-/** One RPC endpoint of a chain: how it is asked, and how well it does. */
-export interface Endpoint {
+/** One endpoint of a chain: how it is asked, and how well it does. */
+export interface Endpoint<Call = unknown> {
   /** Its place in the configuration, from 0. */
   readonly index: number;
-  /** Sends the call and accounts for how it went. @throws what the transport throws, or {@link WrongChain} */
-  ask(call: RpcCall): Promise<unknown>;
+  /** Sends the call and accounts for how it went. @throws what its driver throws, or {@link WrongChain} */
+  ask(call: Call): Promise<unknown>;
   /** Time left until it is to be asked again; 0 when it does not rest. */
   restMs(): number;
   /** Whether it takes unusually long over something just now. */
@@ -37,33 +29,28 @@ export interface Endpoint {
 }
 
 /** The endpoint belongs to another chain: nothing that it says counts. */
-class WrongChain extends RpcUnavailable {}
+export class WrongChain extends RpcUnavailable {}
 
 /**
- * @param url may hold credentials; only its host is ever logged
- * @param chainId EIP-155; asked for at the first use and after every rest
+ * @param host what of its address may be logged
  * @param random 0 to 1, for the length of rests
  */
-export function createEndpoint({
-  url,
+export function createEndpoint<Call>({
+  driver,
+  judge,
+  host,
   index,
-  chainId,
   logger,
   random,
 }: {
-  url: string;
+  driver: Driver<Call>;
+  judge: Judge;
+  host: string;
   index: number;
-  chainId: number;
   logger: Logger | undefined;
   random: () => number;
-}): Endpoint {
-  const transport = overHttp(url, {
-    timeout: endpointTimeoutMs,
-    // Repeats are the caller's: Temporal's, or the watcher's next round.
-    retryCount: 0,
-    batch: { batchSize: maxBatchSize, wait: 0 },
-  })({});
-  const rest = createRest({ host: new URL(url).host, logger, random });
+}): Endpoint<Call> {
+  const rest = createRest({ host, logger, random });
   let usualMs = 0;
   let slow = 0;
   let verified: Promise<void> | undefined;
@@ -89,7 +76,7 @@ export function createEndpoint({
         rest.worked({ startedMs });
         return answer;
       } catch (error) {
-        const failure = error instanceof WrongChain ? { kind: 'wrong_chain' as const } : failureOf(error);
+        const failure = error instanceof WrongChain ? { kind: 'wrong_chain' as const } : judge.failureOf(error);
         if (failure.kind !== 'answer') rest.failed({ startedMs, ...failure });
         if (rest.leftMs() > 0) verified = undefined;
         throw error;
@@ -100,10 +87,10 @@ export function createEndpoint({
     },
   };
 
-  /** Both questions travel in one batch; what is said counts only if the chain is the right one. */
-  async function askVerified(call: RpcCall): Promise<unknown> {
-    const said = send(call);
-    verified ??= verify().catch((error: unknown) => {
+  /** Both questions travel at once; what is said counts only if the chain is the right one. */
+  async function askVerified(call: Call): Promise<unknown> {
+    const said = driver.send(call);
+    verified ??= driver.verify().catch((error: unknown) => {
       verified = undefined;
       throw error;
     });
@@ -111,22 +98,5 @@ export function createEndpoint({
     if (chain.status === 'rejected') throw chain.reason;
     if (answer.status === 'rejected') throw answer.reason;
     return answer.value;
-  }
-
-  /** A kept-alive connection may have been closed at the other end: that alone is no failure. */
-  async function send({ method, params }: RpcCall): Promise<unknown> {
-    const request = () => transport.request({ method, params } as never) as Promise<unknown>;
-    const answer = await request().catch((error: unknown) => {
-      if (wasCutOff(error)) return request();
-      throw error;
-    });
-    if (answer === undefined) throw new RpcUnavailable('An endpoint answered without a result.');
-    return answer;
-  }
-
-  async function verify(): Promise<void> {
-    const found = await send({ method: 'eth_chainId' });
-    if (found !== numberToHex(chainId))
-      throw new WrongChain(`An endpoint serves chain ${String(Number(found))}, not ${chainId}.`);
   }
 }
