@@ -1,4 +1,5 @@
 import type { Chain, Registry } from '../shared/chain/registry.ts';
+import { sharesWallet } from '../shared/chain/shares-wallet.ts';
 import type { AgentRow } from '../shared/db/agents.ts';
 import { PurserError } from '../shared/errors.ts';
 
@@ -13,14 +14,13 @@ export function requireChain(registry: Registry, { id }: { id: string }): Chain 
 }
 
 /**
- * The same for an agent that is to pay there. One key, one address on every chain of a family: an EVM agent pays on any
- * EVM chain.
+ * The same for an agent that is to pay there: on the chain that it was made for, or another one where its wallet has the
+ * same address.
  * @throws PurserError 400 `invalid_chain`
  */
 export function requireAgentChain(registry: Registry, { id, agent }: { id: string; agent: AgentRow }): Chain {
   const chain = requireChain(registry, { id });
-  const namespace = (each: string) => each.split(':', 1)[0];
-  if (namespace(chain.id) === namespace(agent.chain)) return chain;
+  if (sharesWallet(chain.id, agent.chain)) return chain;
   throw new PurserError(
     'invalid_chain',
     `Agent ${agent.id} has a wallet on ${agent.chain}; it cannot pay on ${chain.id}.`,

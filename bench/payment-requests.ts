@@ -1,6 +1,6 @@
 import type { CryptoKey } from 'jose';
-import { deriveEvmAddress } from '../shared/chain/derive-address.ts';
-import { buildTransfer } from '../shared/chain/evm/build-transfer.ts';
+import type { EvmPrepared } from '../shared/chain/evm/prepared.ts';
+import { familyOf } from '../shared/chain/families.ts';
 import type { PaymentIntent } from '../shared/domain/receipt.ts';
 import { newId } from '../shared/ids.ts';
 import { signReceipt } from '../shared/receipt.ts';
@@ -24,7 +24,8 @@ export interface PayingKey {
 /** Requests to sign, each a payment of its own: the signers have nothing to give again. */
 export function createPaymentRequests(key: PayingKey, policyKey: CryptoKey): () => Promise<SignRequest> {
   const { keyId, path, accountId, chain } = key;
-  const address = deriveEvmAddress(key);
+  const family = familyOf(chain);
+  const address = family.deriveAddress(key);
   let nonce = 0;
   return async () => {
     const intent: PaymentIntent = {
@@ -34,16 +35,21 @@ export function createPaymentRequests(key: PayingKey, policyKey: CryptoKey): () 
       amount_minor: '1',
       max_fee_minor: (gas * maxFeePerGasWei).toString(),
     };
-    const prepared = {
-      outcome: 'ready' as const,
+    const prepared: EvmPrepared = {
+      outcome: 'ready',
       minedCount: 0,
       gas: gas.toString(),
       maxFeePerGasWei: maxFeePerGasWei.toString(),
       maxPriorityFeePerGasWei: '1',
       maxFeeMinor: intent.max_fee_minor,
+      atBlock: 0,
+      balanceMinor: intent.amount_minor,
+      nativeBalanceMinor: intent.amount_minor,
     };
-    const transaction = buildTransfer({ intent, nonce, prepared });
-    nonce += 1;
+    const places = { nextNonce: async () => nonce++, freeCoins: async () => [] };
+    const built = await family.build({ intent, from: address, prepared, places });
+    if (built.outcome !== 'built') throw new Error('The payment cannot be built.');
+    const payload = family.toSign(built.payload)[0]!;
     const iat = Math.floor(Date.now() / 1000);
     const receipt = await signReceipt(policyKey, {
       account_id: accountId,
@@ -55,6 +61,6 @@ export function createPaymentRequests(key: PayingKey, policyKey: CryptoKey): () 
       iat,
       exp: iat + receiptLifetimeSeconds,
     });
-    return { keyId, path, address, payload: { kind: 'evm-transaction', transaction }, receipt };
+    return { keyId, path, address, payload, receipt };
   };
 }

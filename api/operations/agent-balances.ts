@@ -1,4 +1,5 @@
 import type { Registry } from '../../shared/chain/registry.ts';
+import { sharesWallet } from '../../shared/chain/shares-wallet.ts';
 import type { AgentRow } from '../../shared/db/agents.ts';
 import { heldBy } from '../../shared/db/holds.ts';
 import type { Pool } from '../../shared/db/pool.ts';
@@ -23,15 +24,14 @@ export interface AgentBalance {
 }
 
 /**
- * What an agent's wallet holds on every chain of its family, and what of that is not promised to payments under way.
+ * What an agent's wallet holds on every chain where it has its address, and what of that is not promised to payments under way.
  * @throws PurserError 503 when no worker that reaches the chains answers
  */
 export async function agentBalances(
   { pool, registry, temporal }: AgentBalancesDependencies,
   { agent }: { agent: AgentRow },
 ): Promise<AgentBalance[]> {
-  const family = registry.chain(agent.chain)?.family;
-  const chains = registry.chains.filter((chain) => chain.family === family).map(({ id }) => id);
+  const chains = registry.chains.map(({ id }) => id).filter((id) => sharesWallet(id, agent.chain));
   const answers = await temporal.balances({ owner: agent.address, chains });
   const all = await Promise.all(answers.map((answer) => balancesOfChain({ pool, registry }, { agent, answer })));
   return all.flat();

@@ -1,4 +1,4 @@
-import { deriveEvmAddress } from '../../shared/chain/derive-address.ts';
+import { familyOf } from '../../shared/chain/families.ts';
 import type { Registry } from '../../shared/chain/registry.ts';
 import { takeChildIndex } from '../../shared/db/account-keys.ts';
 import { type AgentRow, findAgent, insertAgent, insertWallet, isAgentNameTaken } from '../../shared/db/agents.ts';
@@ -61,6 +61,7 @@ async function storeAgent(
   pool: Pool,
   { accountId, plan, acting, body, once }: NewAgentRequest,
 ): Promise<AgentRow | 'no_key'> {
+  const family = familyOf(body.chain);
   try {
     return await inTransaction(pool, async (db) => {
       const id = newId('agent');
@@ -70,8 +71,13 @@ async function storeAgent(
       const key = await takeChildIndex(db, { accountId });
       if (!key) throw new NoAccountKey();
       // BIP-44 without hardened steps: a hardened child cannot be derived without the whole private key.
-      const path = `m/44/60/0/0/${key.next_index}`;
-      const address = deriveEvmAddress({ publicKey: key.public_key, chainCode: key.chain_code, path });
+      const path = `m/44/${family.coinType(body.chain)}/0/0/${key.next_index}`;
+      const address = family.deriveAddress({
+        publicKey: key.public_key,
+        chainCode: key.chain_code,
+        path,
+        chain: body.chain,
+      });
       await insertAgent(db, {
         id,
         accountId,

@@ -69,12 +69,17 @@ type AuthorizableToken = Token & { readonly asset: `0x${string}` };
 
 /** @throws PurserError 400 `invalid_token` for one that cannot be paid by a signed authorisation */
 function requireAuthorizable(token: Token, chain: string): AuthorizableToken {
-  if (token.domain && token.asset !== 'native') return { ...token, asset: token.asset };
+  if (isAuthorizable(token)) return token;
   throw new PurserError(
     'invalid_token',
     `token ${token.symbol} on ${chain} cannot be paid by a signed authorisation (EIP-3009), so that x402 cannot use it.`,
     { param: 'token' },
   );
+}
+
+/** Only contracts of EVM chains have a domain of EIP-712. */
+function isAuthorizable(token: Token): token is AuthorizableToken {
+  return token.domain !== undefined && token.asset !== 'native';
 }
 
 function readAllowedUrls(urls: readonly string[], { allowLoopback }: { allowLoopback: boolean }): string[] {

@@ -1,4 +1,4 @@
-import { type AddressFault, parseAddress } from '../../shared/chain/parse-address.ts';
+import { familyOf } from '../../shared/chain/families.ts';
 import type { Chain, Registry, Token } from '../../shared/chain/registry.ts';
 import type { AgentRow } from '../../shared/db/agents.ts';
 import type { NewTransaction } from '../../shared/db/transactions.ts';
@@ -59,14 +59,8 @@ function requireRecipient(given: string, { chain, token }: { chain: Chain; token
   );
 }
 
-const addressSentences: Readonly<Record<AddressFault, string>> = {
-  malformed: 'must be 0x and 40 hexadecimal digits.',
-  checksum: 'has a wrong checksum (EIP-55): a digit is mistyped. Copy it again.',
-  zero: 'is the zero address: what is sent there is lost.',
-};
-
 function requireAddress(text: string, { chain, param }: { chain: Chain; param: string }): string {
-  const address = parseAddress(text, { family: chain.family });
-  if (address.startsWith('0x')) return address;
-  throw new PurserError('invalid_address', `${param} ${addressSentences[address as AddressFault]}`, { param });
+  const read = familyOf(chain.id).readAddress(text, chain.id);
+  if ('address' in read) return read.address;
+  throw new PurserError('invalid_address', `${param} ${read.sentence}`, { param });
 }

@@ -17,8 +17,7 @@ const faults = ['invalid_request', 'invalid_amount', 'invalid_address', 'invalid
 
 /** Endpoints of policies. */
 export function createPolicyEndpoints({ pool, registry }: { pool: Pool; registry: Registry }): Endpoint[] {
-  // There is one family of chains, so that what an address is does not depend on the agent.
-  const bodies = createPolicyBodies(createRuleWords({ registry, family: 'evm' }));
+  const bodies = createPolicyBodies(createRuleWords({ registry }));
   const find = async ({ caller, id }: { caller: Caller; id: string }) =>
     isId('pol', id) ? findPolicy(pool, { id, accountId: caller.accountId }) : undefined;
   return [

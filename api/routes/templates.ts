@@ -26,7 +26,7 @@ const tag = 'Policy templates';
 
 /** Endpoints of policy templates. */
 export function createTemplateEndpoints({ pool, registry }: { pool: Pool; registry: Registry }): Endpoint[] {
-  const templateBody = createTemplateBody({ words: createRuleWords({ registry, family: 'evm' }) });
+  const templateBody = createTemplateBody({ words: createRuleWords({ registry }) });
   const find = async (named: { caller: Caller; id: string }) => findAny(pool, named);
   const findOwn = async (named: { caller: Caller; id: string }) => {
     if (isBuiltIn(named.id)) throw readOnly(named.id);

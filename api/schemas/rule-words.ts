@@ -1,39 +1,16 @@
 import { z } from 'zod';
-import { type AddressFault, parseAddress } from '../../shared/chain/parse-address.ts';
-import type { ChainFamily, Registry } from '../../shared/chain/registry.ts';
+import { familyOf, readAddressOfAny } from '../../shared/chain/families.ts';
+import type { Registry } from '../../shared/chain/registry.ts';
+import { sharesWallet } from '../../shared/chain/shares-wallet.ts';
 import type { RuleWords } from '../../shared/domain/policy/types.ts';
 import { faultOf } from './common.ts';
 
-const addressSentences: Readonly<Record<AddressFault, string>> = {
-  malformed: 'must be 0x and 40 hexadecimal digits.',
-  checksum: 'has a wrong checksum (EIP-55): a digit is mistyped. Copy it again.',
-  zero: 'is the zero address: nothing can be paid to it.',
-};
-
-/**
- * The words of rules as this installation understands them.
- * @param family of the chain on which the policy's agent pays: what an address is
- */
-export function createRuleWords({ registry, family }: { registry: Registry; family: ChainFamily }): RuleWords {
+/** The words of rules as this installation understands them: addresses of any chain that it serves. */
+export function createRuleWords({ registry }: { registry: Registry }): RuleWords {
   const symbols = new Set(registry.chains.flatMap(({ tokens }) => tokens.map(({ symbol }) => symbol)));
   const known = [...symbols].join(', ');
   return {
-    address: z
-      .string()
-      .superRefine((value, context) => {
-        const address = parseAddress(value, { family });
-        if (address.startsWith('0x')) return;
-        const fault = faultOf('invalid_address', addressSentences[address as AddressFault]);
-        context.addIssue({ code: 'custom', message: fault.error, params: fault.params });
-      })
-      .overwrite((value) => {
-        const address = parseAddress(value, { family });
-        return address.startsWith('0x') ? address : value;
-      })
-      .meta({
-        description: 'Address; answered with its checksum.',
-        example: '0x2B5AD5c4795c026514f8317c7a215E218DcCD6cF',
-      }),
+    address: addressOfAny(registry.chains.map(({ id }) => id)),
     token: z
       .string()
       .refine(
@@ -43,4 +20,36 @@ export function createRuleWords({ registry, family }: { registry: Registry; fami
       .overwrite((value) => value.toUpperCase())
       .meta({ description: 'Symbol in any case; answered in capitals.', example: 'USDC' }),
   };
+}
+
+/** An address that can be paid on one chain at least, brought into its one written form. @param served CAIP-2 ids */
+function addressOfAny(served: readonly string[]): z.ZodType<string> {
+  const chains = apart(served);
+  return z
+    .string()
+    .superRefine((value, context) => {
+      const read = readAddressOfAny(value, chains);
+      if ('address' in read) return;
+      const sentence = read.fault === 'malformed' && chains.length > 1 ? nowhere(chains) : read.sentence;
+      const { error: message, params } = faultOf('invalid_address', sentence);
+      context.addIssue({ code: 'custom', message, params });
+    })
+    .overwrite((value) => {
+      const read = readAddressOfAny(value, chains);
+      return 'address' in read ? read.address : value;
+    })
+    .meta({
+      description: "Address on a chain that the agent pays on; answered in its chain's one written form.",
+      example: '0x2B5AD5c4795c026514f8317c7a215E218DcCD6cF',
+    });
+}
+
+/** One of each kind of address: chains that share wallets read addresses alike. */
+function apart(chains: readonly string[]): string[] {
+  return chains.filter((chain, index) => chains.findIndex((each) => sharesWallet(each, chain)) === index);
+}
+
+function nowhere(chains: readonly string[]): string {
+  const examples = new Set(chains.map((chain) => familyOf(chain).addressExample));
+  return `is no address on any chain that is served here. Addresses look like ${[...examples].join(' or ')}.`;
 }

@@ -1,5 +1,5 @@
-import type { Address } from 'viem';
-import { type AddressFault, parseAddress } from '../../shared/chain/parse-address.ts';
+import { familyOf } from '../../shared/chain/families.ts';
+import type { ReadAddress } from '../../shared/chain/family.ts';
 import type { Registry, Token, TokenDomain } from '../../shared/chain/registry.ts';
 import type { StoredOffer } from '../../shared/db/x402-payments.ts';
 import { formatAmount } from '../../shared/domain/money.ts';
@@ -10,8 +10,8 @@ import type { Offer, PaymentRequired } from './read-offers.ts';
 /** The offer that is going to be paid. */
 export interface ChosenOffer {
   readonly amountMinor: bigint;
-  /** Checksummed. */
-  readonly payTo: Address;
+  /** In its one written form. */
+  readonly payTo: string;
   readonly domain: TokenDomain;
   /** How long an authorisation is to be good. */
   readonly windowSeconds: number;
@@ -66,14 +66,15 @@ export function judgeOffer(offer: Offer, terms: OfferTerms): JudgedOffer {
   const { required, targetUrl, chain, token, walletAddress, registry, maxAmountMinor } = terms;
   if (offer.scheme !== 'exact') return { reason: `scheme ${quoted(offer.scheme)} is not supported; exact is` };
   if (offer.network !== chain) return { reason: `network ${quoted(offer.network)} is not ${chain}` };
-  const asset = parseAddress(offer.asset, { family: 'evm' });
-  if (isFault(asset)) return { reason: `asset ${inWords(asset)}` };
-  if (asset !== token.asset) return { reason: `asset ${asset} is not the ${token.symbol} of ${chain}` };
+  const asset = readAddress(offer.asset, chain);
+  if ('fault' in asset) return { reason: `asset ${asset.fault}` };
+  if (asset.address !== token.asset) return { reason: `asset ${asset.address} is not the ${token.symbol} of ${chain}` };
   if (!token.domain)
     return { reason: `${token.symbol} of ${chain} cannot be paid by a signed authorisation (EIP-3009)` };
-  const payTo = parseAddress(offer.payTo, { family: 'evm' });
-  if (isFault(payTo)) return { reason: `payTo ${inWords(payTo)}` };
-  if (payTo.toLowerCase() === walletAddress?.toLowerCase()) return { reason: 'payTo is the wallet that is to pay' };
+  const payee = readAddress(offer.payTo, chain);
+  if ('fault' in payee) return { reason: `payTo ${payee.fault}` };
+  const payTo = payee.address;
+  if (payTo === walletAddress) return { reason: 'payTo is the wallet that is to pay' };
   if (registry.chain(chain)?.tokens.some((each) => each.asset === payTo))
     return { reason: 'payTo is the contract of a token' };
   const amountMinor = readMinor(offer.amount);
@@ -148,14 +149,18 @@ function readMinor(text: string): bigint | undefined {
   return minor > maxMinor ? undefined : minor;
 }
 
-const addressFaults: Readonly<Record<AddressFault, string>> = {
+const addressFaults: Readonly<Record<Extract<ReadAddress, { fault: string }>['fault'], string>> = {
   malformed: 'is not an address',
-  checksum: 'has a wrong checksum (EIP-55)',
+  checksum: 'has a wrong checksum',
   zero: 'is the zero address',
+  wrong_network: 'is an address of another network',
 };
 
-const isFault = (address: Address | AddressFault): address is AddressFault => address in addressFaults;
-const inWords = (fault: AddressFault): string => addressFaults[fault];
+function readAddress(text: string, chain: string): { readonly address: string } | { readonly fault: string } {
+  const read = familyOf(chain).readAddress(text, chain);
+  return 'fault' in read ? { fault: addressFaults[read.fault] } : read;
+}
+
 const isGiven = (value: unknown): boolean => value !== undefined && value !== null;
 
 const longestQuote = 80;

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { CryptoKey } from 'jose';
 import { type Address, encodeFunctionData, erc20Abi, type Hex } from 'viem';
-import { deriveEvmAddress } from '../../shared/chain/derive-address.ts';
+import { deriveEvmAddress } from '../../shared/chain/evm/derive-address.ts';
 import type { EvmTransaction, PolicyReceipt, TransferAuthorization } from '../../shared/domain/receipt.ts';
 import { signReceipt } from '../../shared/receipt.ts';
 import type { SignRequest } from '../../signer/coordinate-sign.ts';

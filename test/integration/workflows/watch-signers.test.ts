@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createSigningActivities } from '../../../activities/signing.ts';
-import { deriveEvmAddress } from '../../../shared/chain/derive-address.ts';
+import { deriveEvmAddress } from '../../../shared/chain/evm/derive-address.ts';
 import { getX402Payment } from '../../../shared/db/x402-payments.ts';
 import type { SignerLook } from '../../../shared/domain/signer-alerts.ts';
 import { newId } from '../../../shared/ids.ts';

@@ -1,9 +1,13 @@
 import fc from 'fast-check';
 import { checksumAddress, type Hex } from 'viem';
 import { describe, expect, it } from 'vitest';
-import { parseAddress } from '../../../shared/chain/parse-address.ts';
+import { parseEvmAddress } from '../../../shared/chain/evm/parse-address.ts';
 
-const parse = (text: string) => parseAddress(text, { family: 'evm' });
+/** The address, or what is wrong with it. */
+function parse(text: string): string {
+  const read = parseEvmAddress(text);
+  return 'address' in read ? read.address : read.fault;
+}
 
 describe('an EVM address', () => {
   it('is taken in lower case, in upper case and with its checksum, and always written with it', () => {

@@ -7,7 +7,6 @@ import { createUsage, type UsageEntry } from '../../../../shared/domain/policy/u
 /** What addresses and tokens are where EVM chains are served. */
 export const words = createRuleWords({
   registry: createRegistry({ environment: 'production', enabled: ['eip155:1', 'eip155:56'] }),
-  family: 'evm',
 });
 
 export const now = new Date('2026-03-01T12:00:00.000Z');
