@@ -117,8 +117,11 @@ export interface Family {
   slotOf(payload: TransactionPayload, wallet: string): string;
   /** Everything that is to be signed for it, in order. */
   toSign(payload: TransactionPayload): SignPayload[];
-  /** Joins it and its signatures (r | s | v, 65 bytes in hex, in the order of `toSign`) to the bytes that are sent. */
-  assemble(p: { payload: TransactionPayload; signatures: readonly `0x${string}`[] }): Signed;
+  /**
+   * Joins it and its signatures (r | s | v, 65 bytes in hex, in the order of `toSign`) to the bytes that are sent.
+   * @param p.from address of the wallet that signed
+   */
+  assemble(p: { payload: TransactionPayload; signatures: readonly `0x${string}`[]; from: string }): Signed;
   /** What bytes that a wallet signed are for: they pay somebody, or only use their place up. */
   purposeOf(raw: string, p: { from: string; chain: string }): 'payment' | 'noop';
   /** What signed bytes offer, as far as these tell; for attempts of earlier versions, which did not note it. */
