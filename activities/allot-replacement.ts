@@ -1,22 +1,17 @@
 import type { ReplacementTerms } from '../shared/chain/adapter.ts';
-import { buildNoop } from '../shared/chain/evm/build-transfer.ts';
-import { chooseFees, type Fees, raiseFees } from '../shared/chain/evm/fees.ts';
+import { familyOf } from '../shared/chain/families.ts';
 import { lockWallet } from '../shared/db/agents.ts';
 import { findAttempts } from '../shared/db/attempts.ts';
 import type { Clock } from '../shared/db/clock.ts';
-import { heldBy, raiseHold } from '../shared/db/holds.ts';
 import { inTransaction, type Pool, type Queryable } from '../shared/db/pool.ts';
 import { dropWish, findSlot, putPayload, type SlotRow } from '../shared/db/slots.ts';
 import { putNotice, type TransactionRow } from '../shared/db/transactions.ts';
 import { restartWaiting } from '../shared/db/waiting-attempts.ts';
-import { formatAmount } from '../shared/domain/money.ts';
 import type { TransactionPayload } from '../shared/domain/receipt.ts';
 import { lockAgentAndTransaction } from './end-payment.ts';
 import { notFound } from './failures.ts';
 import { type Allotment, type PolicyKey, receiptFor } from './issue-receipt.ts';
-
-/** Decimals of the native coin, on every EVM chain. */
-const nativeDecimals = 18;
+import { raiseNativeHold } from './take-holds.ts';
 
 /**
  * - `none`: nobody wants it any more, or one of the attempts is in a block.
@@ -96,71 +91,16 @@ async function plan(
   { row, slot, terms, isFirst }: { row: TransactionRow; slot: SlotRow; terms: ReplacementTerms; isFirst: boolean },
 ): Promise<Plan> {
   const purpose = slot.wanted === null || slot.wanted === 'speed_up' ? slot.purpose : slot.wanted;
-  const before = slot.payload.transaction;
-  const fees = feesFor({ row, before, terms, isFirst });
-  if (!fees)
-    return {
-      refusal: `Its transaction offers ${before.maxFeePerGasWei} wei for a unit of gas; a replacement would have to offer a tenth more, and the ceiling is ${terms.ceilingWei} wei.`,
-    };
-  const transaction =
-    purpose === 'payment'
-      ? { ...before, ...fees }
-      : buildNoop({ chain: row.chain, address: row.from_address, nonce: Number(slot.nonce), fees });
-  const shortage = await holdFee(db, { row, transaction, terms });
-  return shortage === undefined
-    ? { payload: { kind: 'evm-transaction', transaction }, purpose }
-    : { refusal: shortage };
-}
-
-function feesFor({
-  row,
-  before,
-  terms,
-  isFirst,
-}: {
-  row: TransactionRow;
-  before: TransactionPayload['transaction'];
-  terms: ReplacementTerms;
-  isFirst: boolean;
-}): { maxFeePerGasWei: string; maxPriorityFeePerGasWei: string } | undefined {
-  const market = { baseFeeWei: BigInt(terms.baseFeeWei), tipWei: BigInt(terms.tipWei) };
-  const ceilingWei = BigInt(terms.ceilingWei);
-  const signed = {
-    maxFeePerGasWei: BigInt(before.maxFeePerGasWei),
-    maxPriorityFeePerGasWei: BigInt(before.maxPriorityFeePerGasWei),
-  };
-  const fees: Fees | undefined = isFirst
-    ? market.baseFeeWei + market.tipWei > ceilingWei
-      ? undefined
-      : chooseFees({ chain: row.chain, ...market, ceilingWei })
-    : raiseFees({ before: signed, ...market, ceilingWei });
-  return (
-    fees && {
-      maxFeePerGasWei: fees.maxFeePerGasWei.toString(),
-      maxPriorityFeePerGasWei: fees.maxPriorityFeePerGasWei.toString(),
-    }
-  );
-}
-
-/** Holds what the replacement may cost, where that is more than is held. @returns why that cannot be */
-async function holdFee(
-  db: Queryable,
-  {
-    row,
-    transaction,
-    terms: { atBlock, nativeBalanceMinor },
-  }: { row: TransactionRow; transaction: TransactionPayload['transaction']; terms: ReplacementTerms },
-): Promise<string | undefined> {
-  const neededWei = BigInt(transaction.valueWei) + BigInt(transaction.gas) * BigInt(transaction.maxFeePerGasWei);
-  const place = { walletId: row.wallet_id, chain: row.chain, asset: 'native' };
-  const held = await heldBy(db, { ...place, atBlock, exceptOwnerId: row.id });
-  const balanceWei = BigInt(nativeBalanceMinor);
-  if (balanceWei - held < neededWei) {
-    const write = (wei: bigint) => formatAmount(wei, nativeDecimals);
-    return `Replacing its transaction may cost ${write(neededWei)} of the chain's own coin; the wallet holds ${write(balanceWei)}, of which ${write(held)} are held for other payments.`;
-  }
-  await raiseHold(db, { ownerId: row.id, ...place, amountMinor: neededWei });
-  return undefined;
+  const family = familyOf(row.chain);
+  const replaced = family.replace({
+    ...{ before: slot.payload, isSigned: !isFirst, purpose: kindOf(purpose) },
+    ...{ from: row.from_address, terms },
+  });
+  if ('refusal' in replaced) return replaced;
+  const { payload } = replaced;
+  const paid = purpose === 'payment' && row.asset === 'native' ? BigInt(row.amount_minor) : 0n;
+  const refusal = await raiseNativeHold(db, { row, needed: paid + family.maxFeeOf(payload), ...terms });
+  return refusal === undefined ? { payload, purpose } : { refusal };
 }
 
 /** Speed is given up, and asked for again after as many blocks as before; the nonce still has to be used up. */

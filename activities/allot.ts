@@ -1,11 +1,11 @@
 import { askAnew } from '../shared/ask-people.ts';
 import type { PreparedTransfer } from '../shared/chain/adapter.ts';
-import { buildTransfer } from '../shared/chain/evm/build-transfer.ts';
+import { familyOf } from '../shared/chain/families.ts';
 import { lockWallet } from '../shared/db/agents.ts';
 import { hasAttempts } from '../shared/db/attempts.ts';
 import type { Clock } from '../shared/db/clock.ts';
 import { inTransaction, type Pool, type Queryable } from '../shared/db/pool.ts';
-import { countOpenSlots, findSlot, insertSlot, nextNonce } from '../shared/db/slots.ts';
+import { countOpenSlots, findSlot, insertSlot, moveSlot, placesOf, type SlotRow } from '../shared/db/slots.ts';
 import {
   markAwaiting,
   markSigning,
@@ -16,6 +16,7 @@ import {
 } from '../shared/db/transactions.ts';
 import type { Decision } from '../shared/domain/policy/engine.ts';
 import type { TransactionPayload } from '../shared/domain/receipt.ts';
+import { replacedSlotsMax } from '../shared/domain/slot.ts';
 import { endUnsent, type Failure } from '../shared/end-unsent.ts';
 import { judgeStored } from '../shared/judge-payment.ts';
 import { noteEvaluation } from '../shared/note-evaluation.ts';
@@ -24,7 +25,7 @@ import { reservePayment } from '../shared/reserve-payment.ts';
 import { lockAgentAndTransaction } from './end-payment.ts';
 import { notFound } from './failures.ts';
 import { type Allotment, intentOf, type PolicyKey, receiptFor } from './issue-receipt.ts';
-import { takeHolds } from './take-holds.ts';
+import { holdFee, type Shortage, takeHolds } from './take-holds.ts';
 
 export type AllotResult =
   | { readonly outcome: 'allotted'; readonly allotment: Allotment }
@@ -51,8 +52,8 @@ export interface AllotDependencies {
 }
 
 /**
- * Second evaluation, hold, nonce and what is to be signed, in one database transaction; then the policy receipt for it.
- * A repeat before anything was sent judges again and gives the same nonce and payload with a fresh receipt.
+ * Second evaluation, hold, place and what is to be signed, in one database transaction; then the policy receipt for it.
+ * A repeat before anything was sent judges again and gives the same place and payload with a fresh receipt.
  * @param prepared what the chain said; absent when a payload was made before
  */
 export function createAllot({ pool, clock, policyKey, maxInFlight }: AllotDependencies) {
@@ -74,19 +75,24 @@ export function createAllot({ pool, clock, policyKey, maxInFlight }: AllotDepend
       }
       const wallet = await lockWallet(db, { id: row.wallet_id });
       if (!wallet) throw notFound(`Wallet ${row.wallet_id}`);
-      if (!slot) {
-        if (!isComplete(prepared)) return { outcome: 'unprepared' } as const;
+      const isOutdated = slot !== undefined && familyOf(row.chain).isOutdated(slot.payload, now);
+      if ((!slot || isOutdated) && !isComplete(prepared)) return { outcome: 'unprepared' } as const;
+      if (!slot && prepared) {
         const shortage = await takeHolds(db, { row, prepared });
-        if (shortage?.mayPass) return { outcome: 'unfunded', message: shortage.message } as const;
-        if (shortage) return deny(db, row, { code: 'insufficient_funds', message: shortage.message });
+        if (shortage) return lack(db, row, shortage);
       }
       const rejection = await findRejection(db, row);
       if (rejection) return deny(db, row, rejection);
       if (await isAwaiting(db, row, { decision, now })) return { outcome: 'awaiting' } as const;
-      const payload = slot?.payload ?? (await takeSlot(db, { row, prepared: prepared!, maxInFlight }));
-      if (!payload) return { outcome: 'wait' } as const;
+      const taken =
+        slot && !isOutdated
+          ? { outcome: 'taken' as const, payload: slot.payload, replaces: slot.former_slots }
+          : await takeSlot(db, { row, slot, prepared: prepared!, maxInFlight });
+      if (taken.outcome === 'lacking') return lack(db, row, taken.shortage);
+      if (taken.outcome !== 'taken') return { outcome: taken.outcome };
       await reservePayment(db, row, now);
-      return { outcome: 'allotted', row, wallet, payload, now } as const;
+      const { payload, replaces } = taken;
+      return { outcome: 'allotted', row, wallet, payload, replaces, now } as const;
     });
     if (given.outcome !== 'allotted') return given;
     return { outcome: 'allotted', allotment: await receiptFor(policyKey, given) };
@@ -120,19 +126,56 @@ async function isAwaiting(
   return isWaiting;
 }
 
+/** Nothing is signed of it: it waits for money, or ends. */
+async function lack(
+  db: Queryable,
+  row: TransactionRow,
+  { message, mayPass }: Shortage,
+): Promise<AllotResult & { outcome: 'unfunded' | 'denied' | 'signed' }> {
+  return mayPass ? { outcome: 'unfunded', message } : deny(db, row, { code: 'insufficient_funds', message });
+}
+
+type TakeResult =
+  | { readonly outcome: 'taken'; readonly payload: TransactionPayload; readonly replaces: readonly string[] }
+  | { readonly outcome: 'wait' | 'unprepared' }
+  | { readonly outcome: 'lacking'; readonly shortage: Shortage };
+
+/** Gives the payment a place on its chain, or another one in the place of one that has become outdated. */
 async function takeSlot(
   db: Queryable,
-  { row, prepared, maxInFlight }: { row: TransactionRow; prepared: PreparedTransfer; maxInFlight: number },
-): Promise<TransactionPayload | undefined> {
+  {
+    row,
+    slot,
+    prepared,
+    maxInFlight,
+  }: { row: TransactionRow; slot: SlotRow | undefined; prepared: PreparedTransfer; maxInFlight: number },
+): Promise<TakeResult> {
   const place = { walletId: row.wallet_id, chain: row.chain };
-  if ((await countOpenSlots(db, place)) >= maxInFlight) {
-    await markWaiting(db, { id: row.id });
-    return undefined;
+  const family = familyOf(row.chain);
+  if (!slot && (await countOpenSlots(db, place)) >= maxInFlight) return wait(db, row);
+  const built = await family.build({
+    intent: intentOf(row, prepared.maxFeeMinor),
+    from: row.from_address,
+    prepared,
+    places: placesOf(db, place),
+    ...(slot && { former: slot.payload }),
+  });
+  if (built.outcome !== 'built') return built.outcome === 'wait' ? wait(db, row) : { outcome: 'unprepared' };
+  const { payload, nonce, coins } = built;
+  // What was foreseen did not know which coins are free, or was for another time.
+  const shortage = await holdFee(db, { row, prepared, feeMinor: family.maxFeeOf(payload) });
+  if (shortage) return { outcome: 'lacking', shortage };
+  if (!slot) {
+    await insertSlot(db, { ...place, nonce, coins, transactionId: row.id, payload });
+    await markSigning(db, { id: row.id, nonce });
+    return { outcome: 'taken', payload, replaces: [] };
   }
-  const nonce = await nextNonce(db, { ...place, minedCount: prepared.minedCount });
-  const transaction = buildTransfer({ intent: intentOf(row, prepared.maxFeeMinor), nonce, prepared });
-  const payload: TransactionPayload = { kind: 'evm-transaction', transaction };
-  await insertSlot(db, { ...place, nonce, transactionId: row.id, payload });
-  await markSigning(db, { id: row.id, nonce });
-  return payload;
+  const former = family.slotOf(slot.payload, row.from_address);
+  await moveSlot(db, { transactionId: row.id, payload, former });
+  return { outcome: 'taken', payload, replaces: [...slot.former_slots, former].slice(-replacedSlotsMax) };
+}
+
+async function wait(db: Queryable, row: TransactionRow): Promise<{ readonly outcome: 'wait' }> {
+  await markWaiting(db, { id: row.id });
+  return { outcome: 'wait' };
 }

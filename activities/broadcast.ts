@@ -1,5 +1,6 @@
 import type { ChainAdapter, Chains } from '../shared/chain/adapter.ts';
-import { purposeOf } from '../shared/chain/evm/read-signed.ts';
+import { familyOf } from '../shared/chain/families.ts';
+import type { Signed } from '../shared/chain/family.ts';
 import { findAttempts, markSent } from '../shared/db/attempts.ts';
 import type { Pool } from '../shared/db/pool.ts';
 import { findSlot, wishFor } from '../shared/db/slots.ts';
@@ -36,21 +37,22 @@ export function createBroadcast({ pool, chains, clock }: BroadcastDependencies) 
     transactionId,
     raw,
     hash,
+    offer,
     version = 1,
-  }: {
+  }: Signed & {
     transactionId: string;
-    raw: string;
-    hash: string;
     version?: number;
   }): Promise<BroadcastResult> {
     const { row, adapter } = await findPayment({ pool, chains }, transactionId);
-    const purpose = purposeOf(raw, { from: row.from_address });
-    if (!(await storeSigned(pool, { row, hash, raw, purpose, version }))) return { outcome: 'ended' };
+    const { from_address: from, chain } = row;
+    const purpose = familyOf(chain).purposeOf(raw, { from, chain });
+    const attempt = { hash, raw, purpose, version, offer: offer ?? null };
+    if (!(await storeSigned(pool, { row, ...attempt }))) return { outcome: 'ended' };
     const slot = await findSlot(pool, { transactionId });
     if (purpose === 'payment' && slot?.wanted && slot.wanted !== 'speed_up') return { outcome: 'superseded' };
     const result = await adapter.send({ raw });
     if (result.outcome === 'sent') {
-      await markSent(pool, { chain: row.chain, hash, sentAt: clock() });
+      await markSent(pool, { chain, hash, sentAt: clock() });
       return { outcome: 'sent' };
     }
     // Another answer does not undo what happened before: the bytes may be mined, or wait at another node.

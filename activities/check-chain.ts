@@ -2,7 +2,7 @@ import type { ChainAdapter, Chains, Inclusion, SendResult, SlotOwner } from '../
 import { type AttemptRow, clearInclusions, findAttempts, markSent } from '../shared/db/attempts.ts';
 import type { Pool } from '../shared/db/pool.ts';
 import { findSlot, wishFor } from '../shared/db/slots.ts';
-import { getTransaction, putNotice, type TransactionRow } from '../shared/db/transactions.ts';
+import { type FailureCode, getTransaction, putNotice, type TransactionRow } from '../shared/db/transactions.ts';
 import type { Patience } from '../shared/domain/transaction.ts';
 import { useUpNonce } from './broadcast.ts';
 import { findPayment } from './find-payment.ts';
@@ -14,11 +14,13 @@ import { storeSigned } from './store-signed.ts';
  * - `final`: in a block, deep enough, stored; `settle` can end the payment (or it has ended).
  * - `included`: in a block that is not deep enough yet.
  * - `waiting`: in no block; its bytes are with a node, or were sent again just now where the chain would take them.
- * - `replaced`: another payment, `by` its hash, stands at the nonce for good; none of ours can be mined any more.
+ * - `replaced`: another payment, `by` its hash, stands in its place for good; none of ours can be mined any more.
+ * - `expired`: no block has taken it, and none can any more; `code` and `message` say how the payment ends.
  */
 export type ChainState =
   | { readonly state: 'final' | 'included' | 'waiting' }
-  | { readonly state: 'replaced'; readonly by: string };
+  | { readonly state: 'replaced'; readonly by: string }
+  | { readonly state: 'expired'; readonly code: FailureCode; readonly message: string };
 
 export interface CheckChainDependencies {
   readonly pool: Pool;
@@ -38,7 +40,7 @@ export function createCheckChain({ pool, chains, clock, patience }: CheckChainDe
     const { row, adapter } = await findPayment({ pool, chains }, transactionId);
     const attempts = await findAttempts(pool, { transactionId });
     if (row.status !== 'pending' || attempts.some((each) => each.final_at)) return { state: 'final' };
-    if (attempts.length === 0) return { state: 'waiting' };
+    if (attempts.length === 0) return lookForUnstored({ pool, adapter }, row);
     const [head, inclusions] = await Promise.all([
       adapter.head(),
       adapter.inclusions({ hashes: attempts.map((each) => each.hash) }),
@@ -47,6 +49,8 @@ export function createCheckChain({ pool, chains, clock, patience }: CheckChainDe
     if (gone.length > 0) await clearInclusions(pool, { chain: row.chain, hashes: gone.map((each) => each.hash) });
     if (inclusions.length > 0)
       return noteInclusions({ db: pool, adapter }, { transactionId, headNumber: head.number, inclusions });
+    const expired = await Promise.all(attempts.map(({ raw }) => adapter.isExpired({ raw })));
+    if (!expired.includes(false)) return endOfExpired(pool, row);
     const sent = await sendIfLost({ pool, adapter, clock }, { row, attempts });
     await giveUpInTime(pool, { row, attempts, now: clock(), patience });
     if (sent !== 'slot_taken') return { state: 'waiting' };
@@ -55,13 +59,31 @@ export function createCheckChain({ pool, chains, clock, patience }: CheckChainDe
     const { hash } = owner.inclusion;
     if (!owner.samePayment) return { state: 'replaced', by: hash };
     // One of ours under another signature, one that the database has lost: it is done.
-    const { purpose, version } = owner.attempt;
-    await storeSigned(pool, { row, hash, raw: owner.raw, purpose, version });
+    const { purpose, version, offer } = owner.attempt;
+    await storeSigned(pool, { row, hash, raw: owner.raw, purpose, version, offer });
     return noteInclusions(
       { db: pool, adapter },
       { transactionId, headNumber: head.number, inclusions: [owner.inclusion] },
     );
   };
+}
+
+/** Of a payment that is to end, the signers may have signed what nobody stored: it is over once that cannot be mined any more. */
+async function lookForUnstored(
+  { pool, adapter }: { pool: Pool; adapter: ChainAdapter },
+  row: TransactionRow,
+): Promise<ChainState> {
+  const slot = await findSlot(pool, { transactionId: row.id });
+  const isToEnd = slot?.wanted === 'cancel' || slot?.wanted === 'fill';
+  const isOver = isToEnd && (await adapter.isExpired({ payload: slot.payload }));
+  return isOver ? endOfExpired(pool, row) : { state: 'waiting' };
+}
+
+/** As it was to end anyway, where somebody or something had ended it before. */
+async function endOfExpired(pool: Pool, { id }: TransactionRow): Promise<ChainState> {
+  const slot = await findSlot(pool, { transactionId: id });
+  const message = 'No block took its transaction before that expired: nothing was transferred, and nothing was spent.';
+  return { state: 'expired', code: slot?.end_code ?? 'dropped', message: slot?.end_message ?? message };
 }
 
 /** What stands at the payment's nonce for good, and which of its attempts that does the same as, if any. */

@@ -191,6 +191,7 @@ export function createFollower({ db, adapter, wake, logger }: FollowerDependenci
 
   /** Has those offer more that no block has taken for long. */
   async function speedUp(head: Block): Promise<void> {
+    if (adapter.speedUpAfterBlocks === undefined) return;
     await noteWaiting(db, { chain, headNumber: head.number });
     const wish = { chain, headNumber: head.number, afterBlocks: adapter.speedUpAfterBlocks };
     for (const id of await wishForDueSpeed(db, wish)) wake(id);

@@ -1,8 +1,8 @@
+import { familyOfPayload } from '../shared/chain/families.ts';
 import { lockWallet } from '../shared/db/agents.ts';
 import { hasAttempts } from '../shared/db/attempts.ts';
 import { inTransaction, type Pool } from '../shared/db/pool.ts';
 import { findSlot, hasLaterSlots, type SlotRow } from '../shared/db/slots.ts';
-import { transactionSlot } from '../shared/domain/slot.ts';
 import { endUnsigned } from '../shared/end-unsent.ts';
 import type { SignerClient } from '../signer/client.ts';
 
@@ -26,8 +26,7 @@ export function createFindUnsigned({ pool }: { pool: Pool }) {
       if ((await hasAttempts(db, { transactionId })) || (await hasLaterSlots(db, slot))) return undefined;
       const wallet = await lockWallet(db, { id: row.wallet_id });
       if (!wallet) throw notFound(`Wallet ${row.wallet_id}`);
-      const { chainId, nonce } = slot.payload.transaction;
-      const named = transactionSlot({ chainId, wallet: wallet.address, nonce });
+      const named = familyOfPayload(slot.payload).slotOf(slot.payload, wallet.address);
       return { keyId: wallet.account_key_id, slot: named, transactionId };
     });
   };

@@ -1,3 +1,4 @@
+import { familyOfPayload } from '../shared/chain/families.ts';
 import type { WalletRow } from '../shared/db/agents.ts';
 import type { TransactionRow } from '../shared/db/transactions.ts';
 import type { X402PaymentRow } from '../shared/db/x402-payments.ts';
@@ -31,7 +32,7 @@ export function intentOf(row: TransactionRow, maxFeeMinor: string): PaymentInten
   return {
     chain: row.chain,
     asset: row.asset,
-    to: row.to_address as PaymentIntent['to'],
+    to: row.to_address,
     amount_minor: row.amount_minor,
     max_fee_minor: maxFeeMinor,
   };
@@ -39,7 +40,8 @@ export function intentOf(row: TransactionRow, maxFeeMinor: string): PaymentInten
 
 /**
  * Allows the signers to sign a payload for a payment.
- * @param purpose whether the payload is the payment itself, or uses its nonce up by a transfer of nothing to itself
+ * @param purpose whether the payload is the payment itself, or uses its place up by paying nobody
+ * @param replaces slots that the payment had before and gives up
  */
 export async function receiptFor(
   policyKey: PolicyKey,
@@ -49,17 +51,31 @@ export async function receiptFor(
     payload,
     now,
     purpose = 'payment',
-  }: { row: TransactionRow; wallet: WalletRow; payload: TransactionPayload; now: Date; purpose?: 'payment' | 'noop' },
+    replaces = [],
+  }: {
+    row: TransactionRow;
+    wallet: WalletRow;
+    payload: TransactionPayload;
+    now: Date;
+    purpose?: 'payment' | 'noop';
+    replaces?: readonly string[];
+  },
 ): Promise<Allotment> {
-  const { gas, maxFeePerGasWei } = payload.transaction;
-  const maxFeeMinor = (BigInt(gas) * BigInt(maxFeePerGasWei)).toString();
-  const { address } = walletOf(wallet);
+  const maxFeeMinor = familyOfPayload(payload).maxFeeOf(payload).toString();
+  const { address } = wallet;
   const intent =
     purpose === 'payment'
       ? intentOf(row, maxFeeMinor)
       : { chain: row.chain, asset: 'native' as const, to: address, amount_minor: '0', max_fee_minor: maxFeeMinor };
   const iat = Math.floor(now.getTime() / 1000);
-  return issue(policyKey, { row, wallet, payload, intent, iat, exp: iat + receiptLifetimeSeconds });
+  const allowed = { intent, iat, exp: iat + receiptLifetimeSeconds };
+  return issue(policyKey, {
+    row,
+    wallet,
+    payload,
+    ...allowed,
+    ...(replaces.length > 0 && { replaces: [...replaces] }),
+  });
 }
 
 /** Allows the signers to sign one authorisation, for as long as it is good and no longer. */
@@ -82,7 +98,7 @@ export function authorizationReceipt(
   return issue(policyKey, { row, wallet, payload, ...allowed });
 }
 
-async function issue<Payload extends SignPayload>(
+async function issue<Payload extends SignPayload | TransactionPayload>(
   policyKey: PolicyKey,
   {
     row,
@@ -111,5 +127,5 @@ async function issue<Payload extends SignPayload>(
 }
 
 function walletOf({ account_key_id, path, address }: WalletRow): PolicyReceipt['wallet'] {
-  return { key_id: account_key_id, path, address: address as PaymentIntent['to'] };
+  return { key_id: account_key_id, path, address };
 }

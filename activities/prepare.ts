@@ -1,5 +1,7 @@
 import type { Chains, PrepareResult } from '../shared/chain/adapter.ts';
+import { familyOf } from '../shared/chain/families.ts';
 import type { Pool } from '../shared/db/pool.ts';
+import { findSlot } from '../shared/db/slots.ts';
 import { putNotice } from '../shared/db/transactions.ts';
 import type { Patience } from '../shared/domain/transaction.ts';
 import { findPayment } from './find-payment.ts';
@@ -27,13 +29,16 @@ export function createPrepare({ pool, chains, clock, firstTriedAt, patience }: P
   return async function prepare(transactionId: string): Promise<PreparePaymentResult> {
     const { row, adapter } = await findPayment({ pool, chains }, transactionId);
     if (row.status !== 'pending') return { outcome: 'ended' };
+    const built = (await findSlot(pool, { transactionId }))?.payload;
+    const former = built && familyOf(row.chain).isOutdated(built, clock()) ? built : undefined;
     try {
-      return await adapter.prepare({
+      const transfer = {
         from: row.from_address,
         to: row.to_address,
         token: { symbol: row.token, decimals: row.decimals, asset: row.asset },
         amountMinor: BigInt(row.amount_minor),
-      });
+      };
+      return await adapter.prepare(transfer, former);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       const since = firstTriedAt();

@@ -11,7 +11,7 @@ import {
   type TransactionRow,
   takeLongestWaiting,
 } from '../shared/db/transactions.ts';
-import { endUnsent, type Failure, noteFailure } from '../shared/end-unsent.ts';
+import { endUnsent, endUnsigned, type Failure, noteFailure } from '../shared/end-unsent.ts';
 import { noteTransaction } from '../shared/note-transaction.ts';
 import { lockAgentAndTransaction } from './end-payment.ts';
 import { impossible } from './failures.ts';
@@ -89,7 +89,7 @@ function failureOf({ hash, block_number, purpose }: AttemptRow, slot: SlotRow | 
     };
   return {
     code: slot?.end_code ?? 'cancelled',
-    message: `${slot?.end_message ?? 'The payment was cancelled.'} Its nonce was used up by ${hash} in block ${block_number}: nothing was transferred, the fee is spent.`,
+    message: `${slot?.end_message ?? 'The payment was cancelled.'} In its place the chain executed ${hash} in block ${block_number}: nothing was transferred, the fee is spent.`,
   };
 }
 
@@ -111,15 +111,22 @@ function spentOf(
 }
 
 /**
- * Ends a payment that cannot be sent (any more), and gives back or closes its nonce.
+ * Ends a payment that cannot be sent (any more), and gives back or closes its place.
+ * @param isImpossible no signature of it, stored or not, is good any more
  * @returns `open`, to be replaced: it fails once its nonce is used up
  */
 export function createFail({ pool }: { pool: Pool }) {
-  return async function fail(transactionId: string, code: FailureCode, message: string): Promise<Ended | Open> {
+  return async function fail(
+    transactionId: string,
+    code: FailureCode,
+    message: string,
+    isImpossible = false,
+  ): Promise<Ended | Open> {
     return inTransaction(pool, async (db) => {
       const { row } = await lockAgentAndTransaction(db, transactionId);
       if (row.status !== 'pending') return ended(db, row, row.status);
-      if ((await endUnsent(db, row, { code, message })) === 'filling') return { state: 'open', replace: true };
+      if (isImpossible) await endUnsigned(db, row, { code, message });
+      else if ((await endUnsent(db, row, { code, message })) === 'filling') return { state: 'open', replace: true };
       return ended(db, row, 'failed');
     });
   };

@@ -1,25 +1,23 @@
 import { ApplicationFailure } from '@temporalio/common';
-import { assemble } from '../shared/chain/evm/assemble.ts';
+import { familyOfPayload } from '../shared/chain/families.ts';
+import type { Signed } from '../shared/chain/family.ts';
 import type { SignerClient } from '../signer/client.ts';
 import { SignerFault, SignRefused } from '../signer/errors.ts';
 import type { Allotment } from './issue-receipt.ts';
 import { withHeartbeat } from './with-heartbeat.ts';
 
-export interface Signed {
-  /** Signed bytes, ready to be sent. */
-  readonly raw: `0x${string}`;
-  /** Hash under which the chain will know them. */
-  readonly hash: `0x${string}`;
-}
-
 /**
- * Has two signers sign the allotted payload.
+ * Has two signers sign everything that the allotted payload needs: most need one signature, Bitcoin's one an input.
  * @throws as {@link withSigners} does
  */
 export function createSign({ signer }: { signer: SignerClient }) {
   return async function sign(allotment: Allotment): Promise<Signed> {
-    const { signature } = await withSigners(() => signer.sign(allotment));
-    return assemble({ transaction: allotment.payload.transaction, signature });
+    const { payload, ...asked } = allotment;
+    const family = familyOfPayload(payload);
+    const signed = await withSigners(() =>
+      Promise.all(family.toSign(payload).map((each) => signer.sign({ ...asked, payload: each }))),
+    );
+    return family.assemble({ payload, signatures: signed.map(({ signature }) => signature) });
   };
 }
 

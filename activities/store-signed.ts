@@ -1,3 +1,4 @@
+import type { Offer } from '../shared/chain/family.ts';
 import { storeAttempt } from '../shared/db/attempts.ts';
 import { bySystem, insertAudit } from '../shared/db/audit.ts';
 import { inTransaction, type Pool } from '../shared/db/pool.ts';
@@ -20,6 +21,7 @@ export function storeSigned(
     raw: string;
     purpose: 'payment' | 'noop';
     version: number;
+    offer: Offer | null;
   },
 ): Promise<boolean> {
   return inTransaction(pool, async (db) => {

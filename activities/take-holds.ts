@@ -1,5 +1,6 @@
 import type { PreparedTransfer } from '../shared/chain/adapter.ts';
-import { type Hold, heldBy, putHolds } from '../shared/db/holds.ts';
+import { familyOf } from '../shared/chain/families.ts';
+import { type Hold, heldBy, putHolds, raiseHold } from '../shared/db/holds.ts';
 import type { Queryable } from '../shared/db/pool.ts';
 import type { TransactionRow } from '../shared/db/transactions.ts';
 import { formatAmount } from '../shared/domain/money.ts';
@@ -9,9 +10,6 @@ export interface Shortage {
   /** Only money for the fee is missing. */
   readonly mayPass: boolean;
 }
-
-/** Wei a coin, on every EVM chain. */
-const nativeDecimals = 18;
 
 /**
  * Holds amount and highest fee in the wallet's balance, if what is there has not been promised to others.
@@ -30,7 +28,7 @@ export async function takeHolds(
     const balance = BigInt(isNative ? prepared.nativeBalanceMinor : prepared.balanceMinor);
     const held = await heldBy(db, { ...place, asset, atBlock: prepared.atBlock, exceptOwnerId: row.id });
     if (balance - held >= amountMinor) continue;
-    const decimals = isNative ? nativeDecimals : row.decimals;
+    const decimals = isNative ? familyOf(row.chain).feeDecimals : row.decimals;
     const write = (minor: bigint) => formatAmount(minor, decimals);
     const name = asset === row.asset ? row.token : "the chain's own coin";
     const purpose = isNative ? `${write(amountMinor)} with the highest fee` : write(amountMinor);
@@ -38,6 +36,43 @@ export async function takeHolds(
     return { message, mayPass: isNative && row.asset !== 'native' };
   }
   await putHolds(db, { ownerId: row.id, ...place, holds });
+  return undefined;
+}
+
+/**
+ * Holds a fee, where that is more than was held when the payment was prepared. Hold the wallet's lock.
+ * @returns why it cannot be held; nothing when it is held
+ */
+export async function holdFee(
+  db: Queryable,
+  { row, prepared, feeMinor }: { row: TransactionRow; prepared: PreparedTransfer; feeMinor: bigint },
+): Promise<Shortage | undefined> {
+  const needed = feeMinor + (row.asset === 'native' ? BigInt(row.amount_minor) : 0n);
+  const message = await raiseNativeHold(db, { row, needed, ...prepared });
+  return message === undefined ? undefined : { message, mayPass: row.asset !== 'native' };
+}
+
+/**
+ * Holds so much of the chain's own coin for a payment, unless as much is held. Hold the wallet's lock.
+ * @returns why it cannot be
+ */
+export async function raiseNativeHold(
+  db: Queryable,
+  {
+    row,
+    needed,
+    atBlock,
+    nativeBalanceMinor,
+  }: { row: TransactionRow; needed: bigint; atBlock: number; nativeBalanceMinor: string },
+): Promise<string | undefined> {
+  const place = { walletId: row.wallet_id, chain: row.chain, asset: 'native' };
+  const held = await heldBy(db, { ...place, atBlock, exceptOwnerId: row.id });
+  const balance = BigInt(nativeBalanceMinor);
+  if (balance - held < needed) {
+    const write = (minor: bigint) => formatAmount(minor, familyOf(row.chain).feeDecimals);
+    return `Its transaction may take ${write(needed)} of the chain's own coin; the wallet holds ${write(balance)}, of which ${write(held)} are held for other payments.`;
+  }
+  await raiseHold(db, { ownerId: row.id, ...place, amountMinor: needed });
   return undefined;
 }
 

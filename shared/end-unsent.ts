@@ -22,10 +22,10 @@ export async function noteFailure(
 }
 
 /**
- * Ends a pending payment of which nothing was transferred: row, reservation, hold, nonce and open questions together.
+ * Ends a pending payment of which nothing was transferred: row, reservation, hold, place and open questions together.
  * Hold the agent's and the transaction's lock.
- * @returns `filling`: it has a nonce, and the signers may have signed for it though nothing is stored. It fails once they
- *   have said that they did not, or once its nonce is used up
+ * @returns `filling`: it has a place, and the signers may have signed for it though nothing is stored. It fails once they
+ *   have said that they did not, or once its place is used up
  */
 export async function endUnsent(db: Queryable, row: TransactionRow, failure: Failure): Promise<'failed' | 'filling'> {
   const slot = await findSlot(db, { transactionId: row.id });
@@ -39,8 +39,9 @@ export async function endUnsent(db: Queryable, row: TransactionRow, failure: Fai
 }
 
 /**
- * Ends a pending payment of which no signature is good any more: that is certain of one without a nonce, of one whose
- * nonce is taken, and of one that the signers know nothing of. Hold the agent's and the transaction's lock.
+ * Ends a pending payment of which no signature is good any more: that is certain of one without a place, of one whose
+ * place is taken, of one that has expired, and of one that the signers know nothing of. Hold the agent's and the
+ * transaction's lock.
  */
 export async function endUnsigned(db: Queryable, row: TransactionRow, failure: Failure): Promise<void> {
   const isFailed = await failTransaction(db, { id: row.id, ...failure });

@@ -11,7 +11,7 @@ import { createSigningActivities } from '../activities/signing.ts';
 import { createWalletActivities } from '../activities/wallet.ts';
 import { createBlockWatcher } from '../activities/watch-blocks.ts';
 import { createWebhookActivities } from '../activities/webhooks.ts';
-import { createEvmAdapter } from '../shared/chain/evm/create-evm-adapter.ts';
+import { createChainAdapter } from '../shared/chain/create-adapter.ts';
 import { createRegistry } from '../shared/chain/registry.ts';
 import type { QueueName, WorkerConfig } from '../shared/config.ts';
 import { databaseClock } from '../shared/db/clock.ts';
@@ -114,10 +114,10 @@ async function serveChain({
   gate,
 }: ServeDependencies): Promise<Served> {
   const adapters = createRegistry(config.registry).chains.map((chain) =>
-    createEvmAdapter({
+    createChainAdapter({
       chain,
       urls: config.rpc[chain.id]!,
-      maxFeePerGasCeilingWei: config.maxFeePerGasWei[chain.id],
+      maxFee: config.maxFee[chain.id],
       speedUpAfterBlocks: config.speedUpAfterBlocks[chain.id],
       logger,
     }),

@@ -1,9 +1,12 @@
 import { ActivityFailure, ApplicationFailure, log, sleep, TimeoutFailure } from '@temporalio/workflow';
 import type { Allotment } from '../activities/issue-receipt.ts';
-import type { Signed } from '../activities/sign.ts';
+import type { createSign } from '../activities/sign.ts';
 import { doubtfulWatchMs, usualWatchMs } from '../shared/domain/transaction.ts';
 import { show } from './payment-messages.ts';
 import { broadcast, sign } from './proxies.ts';
+
+/** Signed bytes, as the activity answers them. */
+type Signed = Awaited<ReturnType<ReturnType<typeof createSign>>>;
 
 /** How long to leave the signers alone after one of them cheated or failed inside an authenticated message. */
 const faultPauseMs = 60_000;

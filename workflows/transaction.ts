@@ -120,9 +120,10 @@ async function watch(
     // The chain's answer is stored: no need to wait for the watcher to find the same.
     if (seen.state === 'final') return end(transactionId);
     if (seen.state === 'replaced') {
-      const message = `Another transaction (${seen.by}) took this payment's nonce and is final.`;
+      const message = `Another transaction (${seen.by}) took this payment's place on the chain and is final.`;
       return end(transactionId, await fail(transactionId, 'replaced', message));
     }
+    if (seen.state === 'expired') return end(transactionId, await fail(transactionId, seen.code, seen.message, true));
     quietMs = nextQuietMs(quietMs);
     lookAt = Date.now() + quietMs;
   }

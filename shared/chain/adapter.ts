@@ -174,10 +174,11 @@ export interface ChainAdapter<
    */
   slotOwner(p: { raw: string }): Promise<SlotOwner | undefined>;
   /**
-   * Whether the bytes have expired: most endpoints have a final block that is too late for them, and have them in none.
-   * Never true where transactions do not expire.
+   * Whether a transaction has expired, given by its signed bytes or, where these are nowhere, by what was to be signed:
+   * most endpoints have a final block that is too late for it, and have it in none. Never true where transactions do not
+   * expire.
    */
-  isExpired(p: { raw: string }): Promise<boolean>;
+  isExpired(p: { raw: string } | { payload: TransactionPayload }): Promise<boolean>;
   /**
    * Which of these authorisations were used in a range of final blocks, as more than half of all configured endpoints
    * show it; `undefined` when too few have these blocks.

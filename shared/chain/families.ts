@@ -1,3 +1,4 @@
+import type { TransactionPayload } from '../domain/receipt.ts';
 import { bitcoinFamily } from './bitcoin/family.ts';
 import { evmFamily } from './evm/family.ts';
 import type { Family, ReadAddress } from './family.ts';
@@ -11,6 +12,16 @@ export function familyOf(chain: string): Family {
   const family = families[chain.split(':', 1)[0]!];
   if (!family) throw new Error(`The family of chain ${chain} is not known.`);
   return family;
+}
+
+const byKind: Readonly<Record<TransactionPayload['kind'], Family>> = {
+  'evm-transaction': evmFamily,
+  'bitcoin-transaction': bitcoinFamily,
+  'tron-transaction': tronFamily,
+};
+
+export function familyOfPayload({ kind }: TransactionPayload): Family {
+  return byKind[kind];
 }
 
 /**

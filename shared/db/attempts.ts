@@ -1,4 +1,5 @@
 import type { Inclusion } from '../chain/adapter.ts';
+import type { Offer } from '../chain/family.ts';
 import type { Queryable } from './pool.ts';
 
 /** A row of `attempts`. Columns of type numeric and bigint are decimal strings. */
@@ -11,6 +12,8 @@ export interface AttemptRow {
   readonly purpose: 'payment' | 'noop';
   /** Which of its slot's payloads this is. */
   readonly version: number;
+  /** Null for bytes that an earlier version signed. */
+  readonly offer: Offer | null;
   readonly created_at: Date;
   readonly sent_at: Date | null;
   readonly block_number: string | null;
@@ -67,14 +70,16 @@ export async function storeAttempt(
     raw,
     purpose,
     version,
-  }: { transactionId: string; hash: string; raw: string } & Pick<AttemptRow, 'purpose' | 'version'>,
+    offer = null,
+  }: { transactionId: string; hash: string; raw: string } & Pick<AttemptRow, 'purpose' | 'version'> &
+    Partial<Pick<AttemptRow, 'offer'>>,
 ): Promise<StoredAttempt | undefined> {
   // The lock gives the row as the last writer has left it: of two at once, one finds that a hash is there.
   const { rows } = await db.query<StoredAttempt>(
     `with pending as (select id, chain, hash from transactions where id = $1 and status = 'pending' for update),
      stored as (
-       insert into attempts (chain, hash, transaction_id, raw, purpose, version)
-       select chain, $2, id, $3, $5, $6 from pending
+       insert into attempts (chain, hash, transaction_id, raw, purpose, version, offer)
+       select chain, $2, id, $3, $5, $6, $7::jsonb from pending
        on conflict (chain, hash) do nothing
        returning hash),
      moved as (
@@ -84,7 +89,7 @@ export async function storeAttempt(
      select pg_notify($4, chain), exists (select from stored) as "isNew",
             $5 = 'payment' and hash is null as "isFirstPayment"
      from pending`,
-    [transactionId, hash, raw, attemptsChannel, purpose, version],
+    [transactionId, hash, raw, attemptsChannel, purpose, version, offer && JSON.stringify(offer)],
   );
   return rows[0] && { isNew: rows[0].isNew, isFirstPayment: rows[0].isFirstPayment };
 }

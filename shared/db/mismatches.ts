@@ -51,7 +51,7 @@ const checks: Readonly<Record<string, string>> = {
   'a session that does not hold the rest of its budget': `
     select s.id from x402_sessions s left join holds h on h.owner_id = s.id
     where s.released_at is null and s.budget_minor - s.spent_minor <> coalesce(h.amount_minor, 0)`,
-  'an open nonce of a payment that has ended': `
+  'an open slot of a payment that has ended': `
     select s.transaction_id as id from slots s join transactions t on t.id = s.transaction_id
     where s.closed_at is null and t.status <> 'pending'`,
   'an open question about a payment that has ended': `

@@ -1,12 +1,15 @@
+import type { Coin, Places } from '../chain/family.ts';
 import type { TransactionPayload } from '../domain/receipt.ts';
+import { replacedSlotsMax } from '../domain/slot.ts';
 import type { Queryable } from './pool.ts';
 import type { FailureCode } from './transactions.ts';
 
-/** One nonce of one wallet on one chain, and the payment that it belongs to. */
+/** The place of one payment on its chain: a nonce of its wallet, coins (table `coins`), or a transaction that expires. */
 export interface SlotRow {
   readonly wallet_id: string;
   readonly chain: string;
-  readonly nonce: string;
+  /** `null` on chains without. */
+  readonly nonce: string | null;
   readonly transaction_id: string;
   /** The newest thing to be signed at this nonce. */
   readonly payload: TransactionPayload;
@@ -19,6 +22,8 @@ export interface SlotRow {
   /** How the payment ends once something that does nothing has taken its nonce. */
   readonly end_code: FailureCode | null;
   readonly end_message: string | null;
+  /** Slots that it had before and gave up, as the signers name them. */
+  readonly former_slots: readonly string[];
   readonly closed_at: Date | null;
 }
 
@@ -65,7 +70,14 @@ export async function nextNonce(
 
 export async function insertSlot(
   db: Queryable,
-  slot: { walletId: string; chain: string; nonce: number; transactionId: string; payload: TransactionPayload },
+  slot: {
+    walletId: string;
+    chain: string;
+    nonce: number | null;
+    coins?: readonly Coin[];
+    transactionId: string;
+    payload: TransactionPayload;
+  },
 ): Promise<void> {
   await db.query('insert into slots (wallet_id, chain, nonce, transaction_id, payload) values ($1, $2, $3, $4, $5)', [
     slot.walletId,
@@ -74,9 +86,46 @@ export async function insertSlot(
     slot.transactionId,
     JSON.stringify(slot.payload),
   ]);
+  const { chain, transactionId, coins = [] } = slot;
+  if (coins.length === 0) return;
+  // One that another payment has violates the key: then nothing of this happens.
+  await db.query(
+    `insert into coins (chain, txid, vout, transaction_id)
+     select $1, txid, vout, $2 from unnest($3::text[], $4::integer[]) as given (txid, vout)`,
+    [chain, transactionId, coins.map(({ txid }) => txid), coins.map(({ vout }) => vout)],
+  );
 }
 
-/** Whether the wallet has given out higher nonces: they wait until this one is used. */
+/** What the database knows of the places of a wallet. Hold the wallet's lock. */
+export function placesOf(db: Queryable, place: { walletId: string; chain: string }): Places {
+  return {
+    nextNonce: (minedCount) => nextNonce(db, { ...place, minedCount }),
+    async freeCoins(coins) {
+      const { rows } = await db.query<Coin>(
+        `select txid, vout from coins join unnest($2::text[], $3::integer[]) as given (txid, vout) using (txid, vout)
+         where chain = $1`,
+        [place.chain, coins.map(({ txid }) => txid), coins.map(({ vout }) => vout)],
+      );
+      const taken = new Set(rows.map(({ txid, vout }) => `${txid}:${vout}`));
+      return coins.filter(({ txid, vout }) => !taken.has(`${txid}:${vout}`));
+    },
+  };
+}
+
+/** Gives a payment of which nothing is stored another place instead of one that has become outdated. */
+export async function moveSlot(
+  db: Queryable,
+  { transactionId, payload, former }: { transactionId: string; payload: TransactionPayload; former: string },
+): Promise<void> {
+  await db.query(
+    `update slots set payload = $2, version = version + 1,
+       former_slots = (former_slots || $3::text)[greatest(cardinality(former_slots) + 2 - $4, 1):]
+     where transaction_id = $1`,
+    [transactionId, JSON.stringify(payload), former, replacedSlotsMax],
+  );
+}
+
+/** Whether the wallet has given out higher nonces: they wait until this one is used. Never so where there are none. */
 export async function hasLaterSlots(
   db: Queryable,
   { wallet_id: walletId, chain, nonce }: Pick<SlotRow, 'wallet_id' | 'chain' | 'nonce'>,

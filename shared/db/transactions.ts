@@ -1,3 +1,4 @@
+import type { Offer } from '../chain/family.ts';
 import type { Asset } from '../chain/registry.ts';
 import type { ApprovalStatus } from '../domain/approval.ts';
 import type { Decision } from '../domain/policy/engine.ts';
@@ -75,6 +76,8 @@ export interface ShownAttempt {
   readonly block_number: number | null;
   readonly succeeded: boolean | null;
   readonly is_final: boolean;
+  /** Null for bytes that an earlier version signed: they tell it themselves. */
+  readonly offer: Offer | null;
   readonly created_at: string;
 }
 
@@ -142,7 +145,7 @@ const shown = (
     case when a.status = 'pending' and a.expires_at <= now() then 'expired' else a.status end as approval_status,
     (select coalesce(jsonb_agg(jsonb_build_object(
        'hash', s.hash, 'raw', s.raw, 'purpose', s.purpose, 'block_number', s.block_number, 'succeeded', s.succeeded,
-       'is_final', s.final_at is not null, 'created_at', s.created_at) order by s.version, s.created_at, s.hash), '[]')
+       'is_final', s.final_at is not null, 'offer', s.offer, 'created_at', s.created_at) order by s.version, s.created_at, s.hash), '[]')
      from attempts s where s.transaction_id = t.id) as attempts
   from ${rows} t left join chain_heads h using (chain)
   left join lateral (
@@ -281,7 +284,7 @@ export async function noteReceipt(
 }
 
 /** The payment has its nonce and goes to the signers. */
-export async function markSigning(db: Queryable, { id, nonce }: { id: string; nonce: number }): Promise<void> {
+export async function markSigning(db: Queryable, { id, nonce }: { id: string; nonce: number | null }): Promise<void> {
   await db.query(
     `update transactions set nonce = $2, status_detail = 'signing', waiting_since = null, notice = null,
             unfunded_since = null, updated_at = now()

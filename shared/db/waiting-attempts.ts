@@ -23,6 +23,7 @@ export async function restartWaiting(db: Queryable, { transactionId }: { transac
 /**
  * Asks for higher fees where they are due: for the lowest nonce of each wallet that is in no block, once it has waited
  * for so many blocks since it was first seen waiting and since the one before it was mined. Those behind it wait for it.
+ * Payments without nonces wait for nobody: each counts by itself.
  * @returns the payments; tell their workflows
  */
 export async function wishForDueSpeed(
@@ -31,15 +32,15 @@ export async function wishForDueSpeed(
 ): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>(
     `with lowest as (
-       select distinct on (s.wallet_id) s.wallet_id, s.nonce, s.transaction_id, s.version, s.wanted
+       select distinct on (s.wallet_id, case when s.nonce is null then s.transaction_id end) s.wallet_id, s.nonce, s.transaction_id, s.version, s.wanted
        from slots s
        where s.chain = $1 and s.closed_at is null
          and not exists (
            select from attempts a where a.transaction_id = s.transaction_id and a.block_number is not null)
-       order by s.wallet_id, s.nonce)
+       order by s.wallet_id, case when s.nonce is null then s.transaction_id end, s.nonce)
      update slots s set wanted = 'speed_up', wanted_at = now()
      from lowest l join attempts newest on newest.transaction_id = l.transaction_id and newest.version = l.version
-     where s.wallet_id = l.wallet_id and s.chain = $1 and s.nonce = l.nonce and s.wanted is null and s.closed_at is null
+     where s.transaction_id = l.transaction_id and s.wanted is null and s.closed_at is null
        and newest.sent_at is not null and newest.waiting_block + $3 <= $2
        and not exists (
          select from slots b join attempts a on a.transaction_id = b.transaction_id

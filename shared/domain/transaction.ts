@@ -17,15 +17,15 @@ export type Stage =
 
 const words: Readonly<Record<Stage, string>> = {
   policy: 'The policies are judging the payment.',
-  prepare: 'Reading balance, gas and fees from the chain.',
+  prepare: 'Reading balance and fees from the chain.',
   funds: 'Waiting for money to pay the fee with; the transaction says how much.',
   approval: 'Waiting until a person approves, or the time for it has passed.',
-  slot: 'Waiting for a nonce: as many payments of this wallet as allowed are in flight.',
+  slot: 'Waiting for its turn: others of this wallet are in flight, as many as allowed or with the coins that it needs.',
   sign: 'Waiting for two of the three signers.',
   fault: 'A signer is at fault. Signing is tried again in a minute; look at the signers now.',
   broadcast: 'Signed. The bytes are being stored and sent.',
   watch: 'Sent. Waiting until the chain has included it deep enough.',
-  replace: 'A transaction with higher fees, or one that does nothing, is being signed for the same nonce.',
+  replace: 'A transaction with higher fees, or one that pays nobody, is being signed for the same place.',
   stamp: 'The policies are judging the payment before its authorisation is signed.',
   outdated: 'The authorisation was not handed out. Waiting until the chain shows that nobody can use it any more.',
   settlement: 'The authorisation was handed out. Waiting until the chain shows it used, or over.',

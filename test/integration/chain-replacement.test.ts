@@ -308,7 +308,7 @@ describe('replacing a payment’s transaction', () => {
     expect(await finish(id)).toMatchObject({ status: 'failed' });
     expect(await row(id)).toMatchObject({
       failure_code: 'signing_failed',
-      failure_message: expect.stringMatching(/^A signer said no\. Its nonce was used up by 0x/),
+      failure_message: expect.stringMatching(/^A signer said no\. In its place the chain executed 0x/),
     });
     expect(await steps().checkChain(behind)).toEqual({ state: 'final' });
     await steps().settle(behind);

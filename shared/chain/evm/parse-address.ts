@@ -15,7 +15,6 @@ export function parseEvmAddress(text: string): ReadAddress {
   const mixed = digits !== digits.toLowerCase() && digits !== digits.toUpperCase();
   if (mixed && text !== address)
     return { fault: 'checksum', sentence: 'has a wrong checksum (EIP-55): a digit is mistyped. Copy it again.' };
-  if (address === zeroAddress)
-    return { fault: 'zero', sentence: 'is the zero address: what is sent there is lost.' };
+  if (address === zeroAddress) return { fault: 'zero', sentence: 'is the zero address: what is sent there is lost.' };
   return { address };
 }
