@@ -17,7 +17,7 @@ export function createSign({ signer }: { signer: SignerClient }) {
     const signed = await withSigners(() =>
       Promise.all(family.toSign(payload).map((each) => signer.sign({ ...asked, payload: each }))),
     );
-    return family.assemble({ payload, signatures: signed.map(({ signature }) => signature) });
+    return family.assemble({ payload, signatures: signed.map(({ signature }) => signature), from: asked.address });
   };
 }
 

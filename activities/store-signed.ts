@@ -21,7 +21,7 @@ export function storeSigned(
     raw: string;
     purpose: 'payment' | 'noop';
     version: number;
-    offer: Offer | null;
+    offer?: Offer | null;
   },
 ): Promise<boolean> {
   return inTransaction(pool, async (db) => {

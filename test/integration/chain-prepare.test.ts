@@ -5,6 +5,7 @@ import { type Hex, parseEther } from 'viem';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createPrepare } from '../../activities/prepare.ts';
 import type { PrepareResult, Transfer } from '../../shared/chain/adapter.ts';
+import type { EvmPrepared } from '../../shared/chain/evm/prepared.ts';
 import { type ChainWorld, createChainWorld, type TestWallet } from '../support/chain-world.ts';
 import { patiently } from '../support/patience.ts';
 
@@ -40,7 +41,7 @@ describe('preparing a transfer', () => {
     await world.node.setCode({ address, bytecode: runtime! });
     return address;
   };
-  const prepare = (o: Partial<Transfer> = {}): Promise<PrepareResult> =>
+  const prepare = (o: Partial<Transfer> = {}): Promise<PrepareResult<EvmPrepared>> =>
     world.adapter().prepare({ from: rich.account.address, to: recipient, token: world.eth, amountMinor: 1n, ...o });
 
   it('says what a native transfer may cost, and which nonce the chain would take', async () => {

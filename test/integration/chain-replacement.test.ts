@@ -17,6 +17,7 @@ import { noteWaiting, wishForDueSpeed } from '../../shared/db/waiting-attempts.t
 import { importReceiptKey, verifyReceipt } from '../../shared/receipt.ts';
 import { cancelPayment, speedUpPayment } from '../../shared/replace-payment.ts';
 import { type ChainWorld, createChainWorld, signTransaction, type TestWallet } from '../support/chain-world.ts';
+import { evmOf } from '../support/evm-payload.ts';
 import { patiently } from '../support/patience.ts';
 
 const recipient = '0x00000000000000000000000000000000000000aa';
@@ -69,7 +70,7 @@ describe('replacing a payment’s transaction', () => {
   const mine = (blocks = 1) => world.node.mine({ blocks });
   const row = (id: string) => world.transaction(id);
   const slot = async (id: string) => (await findSlot(world.pool, { transactionId: id }))!;
-  const sign = async ({ payload: { transaction } }: Allotment) => signTransaction({ wallet, transaction });
+  const sign = async ({ payload }: Allotment) => signTransaction({ wallet, transaction: evmOf(payload) });
   const ask = async (id: string, work: typeof cancelPayment | typeof speedUpPayment) => {
     const found = await row(id);
     return inTransaction(world.pool, (db) => work(db, found));
@@ -89,7 +90,7 @@ describe('replacing a payment’s transaction', () => {
     const { id, allotment } = await allotted(o);
     const signed = await sign(allotment);
     expect(await steps().broadcast({ transactionId: id, ...signed })).toEqual({ outcome: 'sent' });
-    return { id, ...signed, transaction: allotment.payload.transaction };
+    return { id, ...signed, transaction: evmOf(allotment.payload) };
   }
   async function replaced(id: string, o?: Parameters<typeof steps>[0]) {
     const { allotReplacement, quote, broadcast } = steps(o);
@@ -115,7 +116,7 @@ describe('replacing a payment’s transaction', () => {
     const next = await replaced(payment.id);
     if (next.outcome !== 'sent' || !('payload' in next)) throw new Error(next.outcome);
     const least = (wei: string) => (BigInt(wei) * 110n + 99n) / 100n + 1n;
-    const { transaction } = next.payload;
+    const transaction = evmOf(next.payload);
     expect(BigInt(transaction.maxFeePerGasWei)).toBeGreaterThanOrEqual(least(payment.transaction.maxFeePerGasWei));
     expect(BigInt(transaction.maxPriorityFeePerGasWei)).toBe(least(payment.transaction.maxPriorityFeePerGasWei));
     expect({ ...transaction, maxFeePerGasWei: 0, maxPriorityFeePerGasWei: 0 }).toEqual({
@@ -142,7 +143,7 @@ describe('replacing a payment’s transaction', () => {
       receipt: next.receipt,
       now: new Date(),
     });
-    const { gas, maxFeePerGasWei } = next.payload.transaction;
+    const { gas, maxFeePerGasWei } = evmOf(next.payload);
     expect(claims.intent).toEqual({
       chain: world.local.chain,
       asset: 'native',
@@ -199,7 +200,7 @@ describe('replacing a payment’s transaction', () => {
     await ask(payment.id, cancelPayment);
     const next = await replaced(payment.id);
     if (!('payload' in next)) throw new Error(next.outcome);
-    const { transaction } = next.payload;
+    const transaction = evmOf(next.payload);
     const fee = (BigInt(transaction.maxFeePerGasWei) + 1n).toString();
     const twin = await signTransaction({ wallet, transaction: { ...transaction, maxFeePerGasWei: fee } });
     for (const { hash } of [payment, next]) await world.node.dropTransaction({ hash });
@@ -284,7 +285,7 @@ describe('replacing a payment’s transaction', () => {
   it('F12 bytes that no node ever takes: the nonce is used up, the payment fails with what was said', async () => {
     const { id, allotment } = await allotted();
     const { id: behind } = await sent();
-    const wrong = await signTransaction({ wallet, transaction: { ...allotment.payload.transaction, chainId: 1 } });
+    const wrong = await signTransaction({ wallet, transaction: { ...evmOf(allotment.payload), chainId: 1 } });
     expect(await steps().broadcast({ transactionId: id, ...wrong })).toEqual({ outcome: 'refused' });
     expect(await steps().settle(id)).toEqual({ state: 'open', replace: true });
     expect((await replaced(id)).outcome).toBe('sent');

@@ -20,6 +20,7 @@ import { importReceiptKey } from '../../shared/receipt.ts';
 import { renderTransaction } from '../../shared/render-transaction.ts';
 import { cancelPayment, speedUpPayment } from '../../shared/replace-payment.ts';
 import { type ChainWorld, createChainWorld, signTransaction, type TestWallet } from '../support/chain-world.ts';
+import { evmOf } from '../support/evm-payload.ts';
 import { patiently } from '../support/patience.ts';
 import { type CommitCutter, startCommitCutter } from './api/commit-cutter.ts';
 
@@ -69,7 +70,7 @@ describe('F39 the events of a payment', () => {
     };
   }
   const mine = (blocks = 1) => world.node.mine({ blocks });
-  const sign = ({ payload: { transaction } }: Allotment) => signTransaction({ wallet, transaction });
+  const sign = ({ payload }: Allotment) => signTransaction({ wallet, transaction: evmOf(payload) });
   const twice = <T>(work: () => Promise<T>) => Promise.allSettled([work(), work()]);
   const stored = async ({ amountMinor = 7n } = {}) =>
     (await world.payment({ wallet, to: recipient, token: world.usdc, amountMinor })).id;
@@ -145,7 +146,7 @@ describe('F39 the events of a payment', () => {
 
   it('say it once where two workers come with different signatures of the same', async () => {
     const { id, allotment } = await allotted();
-    const { transaction } = allotment.payload;
+    const transaction = evmOf(allotment.payload);
     const one = await sign(allotment);
     const maxFeePerGasWei = (BigInt(transaction.maxFeePerGasWei) + 1n).toString();
     const other = await signTransaction({ wallet, transaction: { ...transaction, maxFeePerGasWei } });

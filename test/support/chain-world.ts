@@ -10,10 +10,10 @@ import {
 } from 'viem';
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
 import { anvil } from 'viem/chains';
-import type { ChainAdapter, PreparedTransfer } from '../../shared/chain/adapter.ts';
 import { assemble } from '../../shared/chain/evm/assemble.ts';
 import { buildTransfer } from '../../shared/chain/evm/build-transfer.ts';
 import { createEvmAdapter } from '../../shared/chain/evm/create-evm-adapter.ts';
+import type { EvmPrepared } from '../../shared/chain/evm/prepared.ts';
 import { type Chain, createRegistry, type Token } from '../../shared/chain/registry.ts';
 import { type AttemptRow, findAttempts } from '../../shared/db/attempts.ts';
 import { createPool, type Pool } from '../../shared/db/pool.ts';
@@ -33,7 +33,11 @@ export interface ChainWorld {
   readonly eth: Token;
   /** Plays the chain's operator: mining, reorganisations, dropped transactions, deployments. */
   readonly node: ReturnType<typeof operator>;
-  adapter(o?: { confirmations?: number; urls?: readonly string[]; maxFeePerGasCeilingWei?: bigint }): ChainAdapter;
+  adapter(o?: {
+    confirmations?: number;
+    urls?: readonly string[];
+    maxFeePerGasCeilingWei?: bigint;
+  }): ReturnType<typeof createEvmAdapter>;
   /** A funded wallet with its rows. */
   wallet(o?: { eth?: string; usdc?: string }): Promise<TestWallet>;
   /** The row of a payment, as the api stores it. */
@@ -143,7 +147,7 @@ export async function signPayment({
 }: {
   wallet: TestWallet;
   row: TransactionRow;
-  prepared: PreparedTransfer;
+  prepared: EvmPrepared;
   nonce?: number;
 }): Promise<{ raw: Hex; hash: Hex; transaction: EvmTransaction }> {
   const transaction = buildTransfer({

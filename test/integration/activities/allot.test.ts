@@ -5,7 +5,7 @@ import { createAllot } from '../../../activities/allot.ts';
 import { createEvaluatePolicy } from '../../../activities/evaluate-policy.ts';
 import { createGiveBackNonce } from '../../../activities/give-back-nonce.ts';
 import { createFail, createSettle } from '../../../activities/settle.ts';
-import type { PreparedTransfer } from '../../../shared/chain/adapter.ts';
+import type { EvmPrepared } from '../../../shared/chain/evm/prepared.ts';
 import { storeAttempt } from '../../../shared/db/attempts.ts';
 import { databaseClock } from '../../../shared/db/clock.ts';
 import { insertPolicy } from '../../../shared/db/policies.ts';
@@ -15,6 +15,7 @@ import { getTransaction } from '../../../shared/db/transactions.ts';
 import { newId } from '../../../shared/ids.ts';
 import { importReceiptKey, verifyReceipt } from '../../../shared/receipt.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { evmOf } from '../../support/evm-payload.ts';
 import { insertTestAgent, insertTestPayment, signedBytes } from '../../support/rows.ts';
 
 const clock = databaseClock;
@@ -44,7 +45,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-const prepared = (minedCount = 0): PreparedTransfer => ({
+const prepared = (minedCount = 0): EvmPrepared => ({
   outcome: 'ready',
   minedCount,
   gas: '21000',
@@ -126,8 +127,8 @@ describe('allot', () => {
   it('gives each payment its own nonce, from the chain upwards', async () => {
     const agent = await insertTestAgent(pool);
     const [a, b] = [await insertTestPayment(pool, agent), await insertTestPayment(pool, agent)];
-    expect((await allotted(a, 4)).payload.transaction.nonce).toBe(4);
-    expect((await allotted(b, 4)).payload.transaction.nonce).toBe(5);
+    expect(evmOf((await allotted(a, 4)).payload).nonce).toBe(4);
+    expect(evmOf((await allotted(b, 4)).payload).nonce).toBe(5);
     expect(await nonceOf(a)).toBe(4);
   });
 
@@ -179,7 +180,7 @@ describe('allot', () => {
     expect(await fail(b, 'signing_failed', 'refused')).toEqual({ state: 'open', replace: true });
     expect(await giveBackNonce(b)).toEqual({ isGivenBack: true });
     expect(await row(b)).toMatchObject({ status: 'failed', failure_code: 'signing_failed' });
-    expect((await allotted(c)).payload.transaction.nonce).toBe(1);
+    expect(evmOf((await allotted(c)).payload).nonce).toBe(1);
   });
 
   it('never gives a nonce again whose bytes were stored', async () => {
@@ -188,17 +189,17 @@ describe('allot', () => {
     await allotted(a);
     await storeAttempt(pool, { transactionId: a, hash: `0x${a}`, raw: signedBytes, purpose: 'payment', version: 1 });
     await fail(a, 'replaced', 'by another');
-    expect((await allotted(b)).payload.transaction.nonce).toBe(1);
+    expect(evmOf((await allotted(b)).payload).nonce).toBe(1);
   });
 
   it('F48 takes the larger of its own count and the chain’s; an endpoint that lags lowers nothing', async () => {
     const agent = await insertTestAgent(pool);
     const ids = await Promise.all(Array.from({ length: 3 }, () => insertTestPayment(pool, agent)));
-    expect((await allotted(ids[0]!, 8)).payload.transaction.nonce).toBe(8);
+    expect(evmOf((await allotted(ids[0]!, 8)).payload).nonce).toBe(8);
     await finish(ids[0]!);
     await settle(ids[0]!);
-    expect((await allotted(ids[1]!, 8)).payload.transaction.nonce).toBe(9);
-    expect((await allotted(ids[2]!, 20)).payload.transaction.nonce).toBe(20);
+    expect(evmOf((await allotted(ids[1]!, 8)).payload).nonce).toBe(9);
+    expect(evmOf((await allotted(ids[2]!, 20)).payload).nonce).toBe(20);
   });
 
   it('judges again: what was forbidden since the first evaluation is denied, and its nonce given back', async () => {
@@ -219,7 +220,7 @@ describe('allot', () => {
     await giveBackNonce(a);
     expect(await row(a)).toMatchObject({ status: 'failed', failure_code: 'policy_violation' });
     expect((await row(a)).decision?.violations).toMatchObject([{ limit: '2', attempted: '3' }]);
-    expect((await allotted(b)).payload.transaction.nonce).toBe(0);
+    expect(evmOf((await allotted(b)).payload).nonce).toBe(0);
   });
 
   it('says `signed` once bytes are stored, whatever the policies say by then', async () => {

@@ -5,14 +5,15 @@ import { createAllotReplacement } from '../../../activities/allot-replacement.ts
 import { createEvaluatePolicy } from '../../../activities/evaluate-policy.ts';
 import { createEndUnsigned, createFindUnsigned, createGiveBackNonce } from '../../../activities/give-back-nonce.ts';
 import { createFail, createSettle } from '../../../activities/settle.ts';
-import { deriveEvmAddress } from '../../../shared/chain/derive-address.ts';
-import { assemble } from '../../../shared/chain/evm/assemble.ts';
+import { createSign } from '../../../activities/sign.ts';
+import { deriveEvmAddress } from '../../../shared/chain/evm/derive-address.ts';
 import { storeAttempt } from '../../../shared/db/attempts.ts';
 import { databaseClock as clock } from '../../../shared/db/clock.ts';
 import { createPool, type Pool } from '../../../shared/db/pool.ts';
 import { getTransaction } from '../../../shared/db/transactions.ts';
 import { createSignerClient, type SignerClient } from '../../../signer/client.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { evmOf } from '../../support/evm-payload.ts';
 import { signRequestFor, type TestKey } from '../../support/payments.ts';
 import { insertTestAgent, insertTestPayment, type TestAgent } from '../../support/rows.ts';
 import { startSigners, type TestSigners } from '../../support/signers.ts';
@@ -65,10 +66,9 @@ describe('the nonce of a payment that is not to be made', () => {
     await createEvaluatePolicy({ pool, clock })(id);
     const given = await createAllot({ pool, clock, policyKey: signers.policyKey, maxInFlight: 16 })(id, prepared);
     if (given.outcome !== 'allotted') throw new Error(given.outcome);
-    return { id, allotment: given.allotment, nonce: given.allotment.payload.transaction.nonce };
+    return { id, allotment: given.allotment, nonce: evmOf(given.allotment.payload).nonce };
   }
-  const sign = (allotment: Awaited<ReturnType<typeof allotted>>['allotment']) =>
-    signer.sign(allotment).then(({ signature }) => assemble({ transaction: allotment.payload.transaction, signature }));
+  const sign = (allotment: Awaited<ReturnType<typeof allotted>>['allotment']) => createSign({ signer })(allotment);
   /** What the workflow does once the payment has failed. @returns whether its nonce is free */
   async function giveBack(id: string): Promise<boolean> {
     const request = await createFindUnsigned({ pool })(id);

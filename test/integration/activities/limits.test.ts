@@ -4,7 +4,7 @@ import { createAllot } from '../../../activities/allot.ts';
 import { createAwaitApproval } from '../../../activities/await-approval.ts';
 import { createEvaluatePolicy } from '../../../activities/evaluate-policy.ts';
 import { createFail, createSettle } from '../../../activities/settle.ts';
-import type { PreparedTransfer } from '../../../shared/chain/adapter.ts';
+import type { EvmPrepared } from '../../../shared/chain/evm/prepared.ts';
 import { approvalsOfPayment, moveApproval } from '../../../shared/db/approvals.ts';
 import { storeAttempt } from '../../../shared/db/attempts.ts';
 import { findMismatches } from '../../../shared/db/mismatches.ts';
@@ -59,7 +59,7 @@ const prepared = ({
   usdc?: bigint;
   eth?: bigint;
   atBlock?: number;
-} = {}): PreparedTransfer => ({
+} = {}): EvmPrepared => ({
   outcome: 'ready',
   minedCount: 0,
   gas: '21000',
@@ -282,7 +282,7 @@ describe('holds', () => {
     const id = await pay(agent, 60n);
     await evaluatePolicy(id);
     const { atBlock: _, balanceMinor: __, nativeBalanceMinor: ___, ...old } = prepared();
-    expect(await allot(id, old as PreparedTransfer)).toEqual({ outcome: 'unprepared' });
+    expect(await allot(id, old as EvmPrepared)).toEqual({ outcome: 'unprepared' });
   });
 });
 
