@@ -1,8 +1,8 @@
 import { numberToHex, http as overHttp } from 'viem';
 import type { Driver } from '../endpoints/driver.ts';
 import { endpointTimeoutMs, WrongChain } from '../endpoints/endpoint.ts';
+import { wasCutOff } from '../endpoints/plain-error.ts';
 import { RpcUnavailable } from '../errors.ts';
-import { wasCutOff } from './endpoint-failure.ts';
 
 /** Requests of one moment travel together. Public endpoints refuse batches of thirty and more. */
 const maxBatchSize = 20;

@@ -1,8 +1,6 @@
 import { BaseError, HttpRequestError, RpcRequestError } from 'viem';
+import { innermostCode, withoutAddresses } from '../endpoints/plain-error.ts';
 import { type NodeAnswer, RpcUnavailable } from '../errors.ts';
-
-/** Longest text of a node that is repeated in an error. */
-const maxTextLength = 300;
 
 /**
  * What a node said in the error that viem throws for it. Addresses are removed: they carry credentials.
@@ -14,9 +12,9 @@ export function nodeAnswer(error: unknown): NodeAnswer | undefined {
     (each) => each instanceof RpcRequestError || (each instanceof HttpRequestError && each.status !== undefined),
   );
   if (found instanceof RpcRequestError)
-    return { code: found.code, text: clean(found.details), data: revertData(found.data) };
+    return { code: found.code, text: withoutAddresses(found.details), data: revertData(found.data) };
   if (found instanceof HttpRequestError)
-    return { code: found.status ?? 0, text: clean(found.details), data: undefined };
+    return { code: found.status ?? 0, text: withoutAddresses(found.details), data: undefined };
   return undefined;
 }
 
@@ -39,27 +37,9 @@ export function rpcUnavailable(error: unknown): RpcUnavailable {
   const answer = nodeAnswer(error);
   if (answer) return new RpcUnavailable(`The chain's endpoint answered: ${answer.text} (${answer.code}).`, { answer });
   // viem's own messages carry the URL; the short message and the innermost cause do not name a path or a password.
-  const short = error instanceof BaseError ? clean(error.shortMessage) : 'The request failed.';
+  const short = error instanceof BaseError ? withoutAddresses(error.shortMessage) : 'The request failed.';
   const code = innermostCode(error);
   return new RpcUnavailable(`No endpoint of the chain could be reached: ${short}${code ? ` (${code})` : ''}`);
-}
-
-function clean(text: string): string {
-  return text.replaceAll(/\b[a-z]{2,5}:\/\/\S+/gi, '[address]').slice(0, maxTextLength);
-}
-
-/** Errors nest a few levels; more than this is a loop. */
-const maxCauses = 10;
-
-/** The system's name of a failure, e.g. `ECONNREFUSED`, from the innermost cause that has one. */
-export function innermostCode(error: unknown): string | undefined {
-  let code: string | undefined;
-  let current = error as { code?: unknown; cause?: unknown } | undefined;
-  for (let depth = 0; current && depth < maxCauses; depth += 1) {
-    if (typeof current.code === 'string') code = current.code;
-    current = current.cause as typeof current;
-  }
-  return code;
 }
 
 /** Nodes put revert data either there or one level deeper. */
