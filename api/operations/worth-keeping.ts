@@ -1,3 +1,4 @@
+import { familyOf } from '../../shared/chain/families.ts';
 import type { AgentRow } from '../../shared/db/agents.ts';
 import type { Logger } from '../../shared/log.ts';
 import { type AgentBalance, type AgentBalancesDependencies, agentBalances } from './agent-balances.ts';
@@ -43,7 +44,8 @@ async function judge(
   const token = registry.nativeToken(chain);
   if (symbol !== token.symbol) return { chain, token: symbol, amount };
   // The least that can be sent; whatever it says of money includes the fee.
-  const least = { chain, from: agent.address, to: agent.address, token, amountMinor: '1' };
+  const amountMinor = familyOf(chain).leastAmountMinor.toString();
+  const least = { chain, from: agent.address, to: agent.address, token, amountMinor };
   const quoted = await temporal.quote(least, { log });
   if (!quoted) return { chain, token: symbol, error: `It holds ${amount}, and the fee to move that is not known.` };
   const isDust = quoted.outcome === 'failed' && quoted.code === 'insufficient_funds';

@@ -73,6 +73,8 @@ export interface Family {
   readonly feeDecimals: number;
   /** Why what is signed cannot be replaced or taken back, as a sentence; undefined where it can. */
   readonly irreplaceable: string | undefined;
+  /** The least that can be sent of the chain's own coin, in minor units: what is less stays where it is. */
+  readonly leastAmountMinor: bigint;
   /** What an address looks like there, for people. */
   readonly addressExample: string;
   /** Number of the chain's coin in the paths of wallets. Source: SLIP-44. @param chain CAIP-2 id */
