@@ -1,6 +1,7 @@
 // `npm run admin -- …`: what an operator does with the database at hand. One file in admin/ for each group of commands.
-import { adminConfig, ConfigError } from '../shared/config.ts';
+import { adminConfig } from '../shared/config.ts';
 import { createPool } from '../shared/db/pool.ts';
+import { ConfigError } from '../shared/read-env.ts';
 import { readCommand } from './admin/read-command.ts';
 import { UsageError } from './usage-error.ts';
 

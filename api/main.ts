@@ -1,13 +1,14 @@
 import { inspect } from 'node:util';
 import { Client, Connection } from '@temporalio/client';
 import { createRegistry } from '../shared/chain/registry.ts';
-import { type ApiConfig, apiConfig, ConfigError } from '../shared/config.ts';
+import { type ApiConfig, apiConfig } from '../shared/config.ts';
 import { createPool } from '../shared/db/pool.ts';
 import { withoutSecrets } from '../shared/domain/without-secrets.ts';
 import { createHttpGuard } from '../shared/http-guard.ts';
 import { createInstallation, requireInstallation } from '../shared/installation.ts';
 import { createLogger, type Logger } from '../shared/log.ts';
 import { createPersistenceStore } from '../shared/persistence-store.ts';
+import { ConfigError } from '../shared/read-env.ts';
 import { readTargetCa } from '../shared/read-target-ca.ts';
 import { createStopSignal } from '../shared/stop-signal.ts';
 import { readWebhookPublicKey } from '../shared/webhook-keys.ts';

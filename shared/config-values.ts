@@ -1,5 +1,5 @@
-import { getAddress } from 'viem';
 import { z } from 'zod';
+import { familyOf } from './chain/families.ts';
 import type { ExtraToken } from './chain/registry.ts';
 import { atomDecimals } from './domain/money.ts';
 import { readNetwork } from './domain/networks.ts';
@@ -36,26 +36,29 @@ export const origin = z
     'is not like https://console.example.com',
   );
 
+/** How contracts are named on the chains that have tokens, by the namespace of the chain's id. Source: CAIP-19. */
+const tokenStandards: Readonly<Record<string, string>> = { eip155: 'erc20', tron: 'trc20' };
+/** Chain, standard, contract, symbol, decimals; and of a token that is paid by authorisation, its EIP-712 name and version. */
+const tokenPattern =
+  /^([a-z0-9-]{3,8}:[A-Za-z0-9]{1,64})\/([a-z0-9]+):([A-Za-z0-9]+)=([A-Za-z0-9]{1,16})\/(\d{1,2})(?:\/([^/]{1,64})\/([^/]{1,16}))?$/;
+const tokenExamples =
+  'eip155:31337/erc20:0x…=USDC/6 or …=USDC/6/USD Coin/2, or on Tron like tron:0x2b6653dc/trc20:T…=USDT/6';
+
 export const extraToken = z.string().transform((text, context): ExtraToken => {
-  const found =
-    /^(eip155:\d+)\/erc20:(0x[0-9a-fA-F]{40})=([A-Za-z0-9]{1,16})\/(\d{1,2})(?:\/([^/]{1,64})\/([^/]{1,16}))?$/.exec(
-      text,
-    );
-  if (!found) {
-    context.addIssue({
-      code: 'custom',
-      message: `"${text}" is not like eip155:31337/erc20:0x…=USDC/6 or …=USDC/6/USD Coin/2`,
-    });
+  const refuse = (message: string): never => {
+    context.addIssue({ code: 'custom', message: `"${text}" ${message}` });
     return z.NEVER;
-  }
-  const [, chain = '', contract = '', symbol = '', decimals, name, version] = found;
-  if (Number(decimals) > atomDecimals) {
-    context.addIssue({ code: 'custom', message: `"${text}" has more than ${atomDecimals} decimals` });
-    return z.NEVER;
-  }
+  };
+  const [, chain = '', standard, contract = '', symbol = '', decimals, name, version] = tokenPattern.exec(text) ?? [];
+  const isNamed = standard !== undefined && tokenStandards[chain.split(':', 1)[0]!] === standard;
+  // Signed authorisations (EIP-3009) are of Ethereum's contracts.
+  if (!isNamed || (name !== undefined && standard !== 'erc20')) return refuse(`is not like ${tokenExamples}`);
+  const read = familyOf(chain).readAddress(contract, chain);
+  if ('fault' in read) return refuse(`is not like ${tokenExamples}: the address of its contract ${read.sentence}`);
+  if (Number(decimals) > atomDecimals) return refuse(`has more than ${atomDecimals} decimals`);
   return {
     chain,
-    asset: getAddress(contract),
+    asset: read.address,
     symbol: symbol.toUpperCase(),
     decimals: Number(decimals),
     ...(name !== undefined && version !== undefined && { domain: { name, version } }),
@@ -80,11 +83,23 @@ export const rpcUrls = list.pipe(
       'names an endpoint twice',
     ),
 );
-/** Gwei, at most nine decimals, as bigint wei. */
-export const gwei = z
-  .string()
-  .regex(/^\d{1,9}(\.\d{1,9})?$/, 'is not an amount of gwei')
-  .transform((text) => {
-    const [whole = '0', fraction = ''] = text.split('.');
-    return BigInt(whole + fraction.padEnd(9, '0'));
-  });
+/** A plain decimal, at most so many fraction digits, as bigint of the smallest of them. */
+function decimal(digits: number, unit: string): z.ZodType<bigint> {
+  return z
+    .string()
+    .regex(
+      new RegExp(`^\\d{1,9}(\\.\\d{1,${digits}})?$`),
+      `is not an amount of ${unit} with at most ${digits} decimals`,
+    )
+    .transform((text) => {
+      const [whole = '0', fraction = ''] = text.split('.');
+      return BigInt(whole + fraction.padEnd(digits, '0'));
+    });
+}
+
+/** As wei. */
+export const gwei = decimal(9, 'gwei');
+/** As satoshis for a thousand virtual bytes. */
+export const satPerVirtualByte = decimal(3, 'satoshis a virtual byte');
+/** As sun. */
+export const trx = decimal(6, 'TRX');

@@ -1,12 +1,11 @@
 import { z } from 'zod';
 import { type RegistryOptions, refusedChains } from './chain/registry.ts';
-import { chainId, depth, extraToken, feeTiers, gwei, list, network, origin, port, rpcUrls } from './config-values.ts';
+import { chainId, depth, extraToken, feeTiers, list, network, origin, port, rpcUrls } from './config-values.ts';
 import { isDevelopmentSecret } from './domain/development-mark.ts';
 import { isLoopback } from './domain/loopback.ts';
+import { readFees, wrongFees } from './fee-settings.ts';
 import { mailAddress, publicUrl, smtpServer } from './mail-settings.ts';
-
-/** The environment, a string a name, as processes get it. */
-export type Env = Readonly<Record<string, string | undefined>>;
+import { ConfigError, type Env, perChain, read, variableOf } from './read-env.ts';
 
 const common = z.object({
   PURSER_ENV: z.enum(['sandbox', 'production']),
@@ -107,26 +106,6 @@ const worker = common
     PURSER_WEBHOOK_KEYS_FILE: z.string().min(1).optional(),
   });
 
-function read<S extends z.ZodType>(schema: S, env: Env): z.output<S> {
-  // An empty variable is how compose files and shells say "not set".
-  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
-  const result = schema.safeParse(given);
-  if (result.success) return result.data;
-  const lines = result.error.issues.map((issue) => {
-    const name = String(issue.path[0] ?? 'configuration');
-    return given[name] === undefined ? `${name} is missing.` : `${name}: ${issue.message}`;
-  });
-  throw new ConfigError(lines);
-}
-
-/** Everything that is wrong with the environment, a sentence a variable. Values are never repeated: some are secret. */
-export class ConfigError extends Error {
-  override readonly name = 'ConfigError';
-  constructor(lines: readonly string[]) {
-    super(`The configuration cannot be used:\n  ${lines.join('\n  ')}`);
-  }
-}
-
 /** How to reach Temporal; `apiKey` and `tls` for Temporal Cloud. */
 export interface TemporalOptions {
   readonly address: string;
@@ -142,16 +121,6 @@ function temporal(env: z.output<typeof common>): TemporalOptions {
     apiKey: env.TEMPORAL_API_KEY,
     tls: env.TEMPORAL_TLS === 'true' || (env.TEMPORAL_TLS === undefined && env.TEMPORAL_API_KEY !== undefined),
   };
-}
-
-/** `PURSER_CONFIRMATIONS_EIP155_8453` → 8453's depth, and so on: one variable a chain. */
-function perChain<T>(env: Env, prefix: string, ids: readonly string[], parse: z.ZodType<T>): Record<string, T> {
-  const found: Record<string, T> = {};
-  for (const id of ids) {
-    const name = `${prefix}_${id.toUpperCase().replaceAll(/[^A-Z0-9]/g, '_')}`;
-    if (env[name]) found[id] = read(z.object({ [name]: parse }), env)[name] as T;
-  }
-  return found;
 }
 
 function registryOptions(
@@ -321,9 +290,8 @@ export function workerConfig(env: Env) {
   if (serves('wallet-chain'))
     for (const id of parsed.PURSER_CHAINS)
       if (!rpc[id])
-        wrong.push(
-          `PURSER_RPC_${id.toUpperCase().replaceAll(/[^A-Z0-9]/g, '_')} is missing: the RPC URLs of ${id}, separated by commas.`,
-        );
+        wrong.push(`${variableOf('PURSER_RPC', id)} is missing: the URLs of ${id}'s nodes, separated by commas.`);
+  if (wrong.length === 0) wrong.push(...wrongFees(env, parsed.PURSER_CHAINS));
   if (wrong.length > 0) throw new ConfigError(wrong);
   return {
     environment: parsed.PURSER_ENV,
@@ -357,10 +325,7 @@ export function workerConfig(env: Env) {
     /** Whole months that are kept of events with their deliveries, and of the audit log. */
     retention: { eventMonths: parsed.PURSER_EVENT_MONTHS, auditMonths: parsed.PURSER_AUDIT_MONTHS },
     rpc,
-    /** Ceiling of `maxFeePerGas` in wei by chain; where none is set the chain's default holds. */
-    maxFeePerGasWei: perChain(env, 'PURSER_MAX_FEE_GWEI', parsed.PURSER_CHAINS, gwei),
-    /** Blocks after which a payment that none has taken offers more, by chain; else the chain's default. */
-    speedUpAfterBlocks: perChain(env, 'PURSER_SPEED_UP_AFTER_BLOCKS', parsed.PURSER_CHAINS, depth),
+    ...readFees(env, parsed.PURSER_CHAINS),
   };
 }
 export type WorkerConfig = ReturnType<typeof workerConfig>;

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { ConfigError } from './config.ts';
 import { isDevelopmentSecret } from './domain/development-mark.ts';
+import { ConfigError } from './read-env.ts';
 
 /** A secret as a process is told of it: the variable's name, and the file. */
 export interface SecretFile {

@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Environment } from './api-key.ts';
-import { ConfigError } from './config.ts';
 import { claimInstallation, readDatabaseFacts } from './db/installation.ts';
 import type { Pool } from './db/pool.ts';
 import { developmentSecrets, type SecretFile } from './development-secrets.ts';
 import type { Logger } from './log.ts';
+import { ConfigError } from './read-env.ts';
 
 const retryMs = 1_000;
 /** How long the other checks may take to tell what they find, once one of them has found something. */

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { ConfigError } from './config.ts';
+import { ConfigError } from './read-env.ts';
 
 /** Certificates (PEM) of authorities that are trusted at targets besides the usual ones. @throws ConfigError */
 export function readTargetCa(path: string): string {

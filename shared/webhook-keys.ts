@@ -2,7 +2,7 @@ import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { JSONWebKeySet, JWK } from 'jose';
 import { z } from 'zod';
-import { ConfigError } from './config.ts';
+import { ConfigError } from './read-env.ts';
 
 /** Keys that a worker tries at most; more than a few mean that the old ones are forgotten there. */
 export const maxWebhookKeys = 16;

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
-import { ConfigError } from '../shared/config.ts';
 import { withoutSecrets } from '../shared/domain/without-secrets.ts';
+import { ConfigError } from '../shared/read-env.ts';
 import { runWorker } from './run.ts';
 
 runWorker({ env: process.env }).then(

@@ -1,11 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
 import { NativeConnection, Runtime, type WorkflowBundleOption } from '@temporalio/worker';
-import { type Env, type WorkerConfig, workerConfig } from '../shared/config.ts';
+import { type WorkerConfig, workerConfig } from '../shared/config.ts';
 import { createPool, type Pool } from '../shared/db/pool.ts';
 import { createInstallation, requireInstallation } from '../shared/installation.ts';
 import { createLogger, type Logger } from '../shared/log.ts';
 import { createPersistenceStore } from '../shared/persistence-store.ts';
+import type { Env } from '../shared/read-env.ts';
 import { createStopSignal } from '../shared/stop-signal.ts';
 import { makeWorkflowBundle } from './bundle.ts';
 import { ensureSchedules } from './schedules.ts';

@@ -8,12 +8,12 @@ import {
   fetchUserInfo,
   type IDToken,
 } from 'openid-client';
-import { ConfigError } from '../../shared/config.ts';
 import { isLoopback } from '../../shared/domain/loopback.ts';
 import { normaliseText } from '../../shared/domain/text.ts';
 import { verifiedEmail } from '../../shared/domain/verified-email.ts';
 import { PurserError } from '../../shared/errors.ts';
 import type { Logger } from '../../shared/log.ts';
+import { ConfigError } from '../../shared/read-env.ts';
 import type { Person } from '../operations/complete-sign-in.ts';
 import { challengeOf, type PendingSignIn } from './pending-sign-in.ts';
 import { providerFault, unreachable, wordsOf } from './provider-fault.ts';

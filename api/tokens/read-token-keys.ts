@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { JSONWebKeySet, JWK } from 'jose';
 import { z } from 'zod';
-import { ConfigError } from '../../shared/config.ts';
+import { ConfigError } from '../../shared/read-env.ts';
 
 /** More than a few mean that the old ones are forgotten there. */
 export const maxTokenKeys = 16;

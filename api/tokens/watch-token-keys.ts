@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
-import { ConfigError } from '../../shared/config.ts';
 import type { Logger } from '../../shared/log.ts';
+import { ConfigError } from '../../shared/read-env.ts';
 import { readTokenKeys, type TokenKeys } from './read-token-keys.ts';
 
 /** How often the file is looked at. A new key signs only minutes after it was put there. */

@@ -10,7 +10,7 @@ import { initTokenKeys } from '../../api/init-token-keys.ts';
 import { markDevelopment } from '../../dev/mark-development.ts';
 import { freePort } from '../../dev/ports.ts';
 import { prepareKeys, type StackKeys, signerEndpoints } from '../../dev/signers.ts';
-import { ConfigError } from '../../shared/config.ts';
+import { ConfigError } from '../../shared/read-env.ts';
 import { createPool, type Pool } from '../../shared/db/pool.ts';
 import { developmentMark } from '../../shared/domain/development-mark.ts';
 import { createInstallation, requireInstallation } from '../../shared/installation.ts';

@@ -218,8 +218,34 @@ describe('configuration of the api', () => {
     'eip155:31337=USDC/6',
     'eip155:31337/erc20:0x12=USDC/6',
     'eip155:31337/erc20:0x7EC91C24b113A80Cd70e4877245434E4f065F96F=USDC',
+    'eip155:31337/erc20:0x7eC91C24b113A80Cd70e4877245434E4f065F96F=USDC/6',
+    'eip155:31337/trc20:0x7EC91C24b113A80Cd70e4877245434E4f065F96F=USDC/6',
+    'eip155:31337/erc20:TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t=USDT/6',
+    'tron:0xcd8690dc/trc20:0x7EC91C24b113A80Cd70e4877245434E4f065F96F=USDT/6',
+    'tron:0xcd8690dc/trc20:TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6T=USDT/6',
+    'tron:0xcd8690dc/erc20:TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t=USDT/6',
+    'tron:0xcd8690dc/trc20:TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t=USDT/6/Tether USD/1',
+    'bip122:0f9188f13cb7b2c71f2a335e3a4fc328/erc20:0x7EC91C24b113A80Cd70e4877245434E4f065F96F=USDC/6',
   ])('refuses the token %j and shows one that is right', (text) => {
-    expect(message(() => apiConfig({ ...api, PURSER_EXTRA_TOKENS: text }))).toContain('eip155:31337/erc20:0x…=USDC/6');
+    const told = message(() => apiConfig({ ...api, PURSER_EXTRA_TOKENS: text }));
+    expect(told).toContain('eip155:31337/erc20:0x…=USDC/6');
+    expect(told).toContain('tron:0x2b6653dc/trc20:T…=USDT/6');
+  });
+
+  it('reads tokens of every family that has some, each address in its one written form', () => {
+    const erc20 = '0x7EC91C24b113A80Cd70e4877245434E4f065F96F';
+    const trc20 = 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t';
+    const tokens = [
+      `eip155:31337/erc20:${erc20.toLowerCase()}=usdc/6/USD Coin/2`,
+      `tron:0xcd8690dc/trc20:${trc20}=usdt/6`,
+    ];
+    expect(apiConfig({ ...api, PURSER_EXTRA_TOKENS: tokens.join(', ') }).registry.extraTokens).toEqual([
+      {
+        ...{ chain: 'eip155:31337', asset: erc20, symbol: 'USDC', decimals: 6 },
+        domain: { name: 'USD Coin', version: '2' },
+      },
+      { chain: 'tron:0xcd8690dc', asset: trc20, symbol: 'USDT', decimals: 6 },
+    ]);
   });
 });
 
@@ -359,7 +385,66 @@ describe('configuration of a worker', () => {
     });
     expect(config.rpc).toEqual({ 'eip155:31337': ['http://127.0.0.1:8545', 'http://127.0.0.1:8546'] });
     expect(config.registry.confirmations).toEqual({ 'eip155:31337': 5 });
-    expect(config.maxFeePerGasWei).toEqual({ 'eip155:31337': 1_000_000_001n });
+    expect(config.maxFee).toEqual({ 'eip155:31337': 1_000_000_001n });
+  });
+
+  const bitcoin = 'bip122:000000000019d6689c085ae165831e93';
+  const tron = 'tron:0x2b6653dc';
+  const families = {
+    ...{ ...worker, PURSER_ENV: 'production', PURSER_CHAINS: `eip155:1,${bitcoin},${tron}` },
+    PURSER_RPC_EIP155_1: 'https://eth.example.com',
+    PURSER_RPC_BIP122_000000000019D6689C085AE165831E93: 'https://btc.example.com/api',
+    PURSER_RPC_TRON_0X2B6653DC: 'https://tron.example.com, https://tron.example.org',
+  };
+
+  it('reads the same for chains of every family, ceilings in the unit of each', () => {
+    const config = workerConfig({
+      ...families,
+      PURSER_CONFIRMATIONS_BIP122_000000000019D6689C085AE165831E93: '6',
+      PURSER_CONFIRMATIONS_TRON_0X2B6653DC: '27',
+      PURSER_MAX_FEE_GWEI_EIP155_1: '80',
+      PURSER_MAX_FEE_SAT_PER_VB_BIP122_000000000019D6689C085AE165831E93: '150.001',
+      PURSER_MAX_FEE_TRX_TRON_0X2B6653DC: '30.5',
+      PURSER_SPEED_UP_AFTER_BLOCKS_BIP122_000000000019D6689C085AE165831E93: '2',
+    });
+    expect(config.rpc).toEqual({
+      'eip155:1': ['https://eth.example.com'],
+      [bitcoin]: ['https://btc.example.com/api'],
+      [tron]: ['https://tron.example.com', 'https://tron.example.org'],
+    });
+    expect(config.registry.confirmations).toEqual({ [bitcoin]: 6, [tron]: 27 });
+    expect(config.maxFee).toEqual({ 'eip155:1': 80_000_000_000n, [bitcoin]: 150_001n, [tron]: 30_500_000n });
+    expect(config.speedUpAfterBlocks).toEqual({ [bitcoin]: 2 });
+    expect(workerConfig(families)).toMatchObject({ maxFee: {}, speedUpAfterBlocks: {} });
+  });
+
+  it.each([
+    ['PURSER_MAX_FEE_GWEI_BIP122_000000000019D6689C085AE165831E93', 'Set PURSER_MAX_FEE_SAT_PER_VB_BIP122_0000'],
+    ['PURSER_MAX_FEE_TRX_BIP122_000000000019D6689C085AE165831E93', 'Set PURSER_MAX_FEE_SAT_PER_VB_BIP122_0000'],
+    ['PURSER_MAX_FEE_GWEI_TRON_0X2B6653DC', 'Set PURSER_MAX_FEE_TRX_TRON_0X2B6653DC instead.'],
+    ['PURSER_MAX_FEE_SAT_PER_VB_EIP155_1', 'Set PURSER_MAX_FEE_GWEI_EIP155_1 instead.'],
+    ['PURSER_SPEED_UP_AFTER_BLOCKS_TRON_0X2B6653DC', 'can do nothing. A signed transaction on Tron'],
+  ])('refuses %s, which its chain would not heed', (name, expected) => {
+    const text = message(() => workerConfig({ ...families, [name]: '20' }));
+    expect(text).toContain(`  ${name} `);
+    expect(text).toContain(expected);
+    expect(text.split('\n')).toHaveLength(2);
+  });
+
+  it.each([
+    ['PURSER_MAX_FEE_SAT_PER_VB_BIP122_000000000019D6689C085AE165831E93', '1.0001'],
+    ['PURSER_MAX_FEE_SAT_PER_VB_BIP122_000000000019D6689C085AE165831E93', '-1'],
+    ['PURSER_MAX_FEE_TRX_TRON_0X2B6653DC', '1.0000001'],
+    ['PURSER_MAX_FEE_TRX_TRON_0X2B6653DC', '1e3'],
+    ['PURSER_MAX_FEE_GWEI_EIP155_1', '0x10'],
+    ['PURSER_CONFIRMATIONS_TRON_0X2B6653DC', '0'],
+  ])('refuses %s = %j', (name, value) => {
+    expect(message(() => workerConfig({ ...families, [name]: value }))).toContain(`${name}: `);
+  });
+
+  it('still says what is wrong with the chains where one is of no family that is known', () => {
+    const text = message(() => workerConfig({ ...worker, PURSER_CHAINS: 'solana:4sGjMW1sUnHzSxGspuhpqLDx6wiyjNtZ' }));
+    expect(text).toContain('PURSER_CHAINS: Chain solana:4sGjMW1sUnHzSxGspuhpqLDx6wiyjNtZ is not known.');
   });
 
   it.each([
