@@ -30,7 +30,7 @@ export function resolvePayment(
     decimals: token.decimals,
     amountMinor: requireAmount(body.amount, { token, param: 'amount' }),
     fromAddress: requireSender(body.from_address, { agent, chain }),
-    toAddress: requireRecipient(body.to_address, { chain, token }),
+    toAddress: requireRecipient(body.to_address, { agent, chain, token }),
     memo: body.memo,
   };
 }
@@ -47,16 +47,18 @@ function requireSender(given: string | undefined, { agent, chain }: { agent: Age
   );
 }
 
-function requireRecipient(given: string, { chain, token }: { chain: Chain; token: Token }): string {
-  const address = requireAddress(given, { chain, param: 'to_address' });
-  if (address !== token.asset) return address;
-  throw new PurserError(
-    'invalid_address',
-    `to_address is the contract of ${token.symbol} itself: what is sent there is lost.`,
-    {
-      param: 'to_address',
-    },
-  );
+function requireRecipient(
+  given: string,
+  { agent, chain, token }: { agent: AgentRow; chain: Chain; token: Token },
+): string {
+  const param = 'to_address';
+  const address = requireAddress(given, { chain, param });
+  const refuse = (why: string) => new PurserError('invalid_address', `${param} is ${why}`, { param });
+  if (address === token.asset) throw refuse(`the contract of ${token.symbol} itself: what is sent there is lost.`);
+  const { selfPayment } = familyOf(chain.id);
+  if (address === agent.address && selfPayment !== undefined)
+    throw refuse(`the wallet of ${agent.id} itself, which cannot pay itself. ${selfPayment}`);
+  return address;
 }
 
 function requireAddress(text: string, { chain, param }: { chain: Chain; param: string }): string {

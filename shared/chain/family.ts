@@ -73,6 +73,8 @@ export interface Family {
   readonly feeDecimals: number;
   /** Why what is signed cannot be replaced or taken back, as a sentence; undefined where it can. */
   readonly irreplaceable: string | undefined;
+  /** Why a wallet cannot pay itself, as a sentence; undefined where it can. */
+  readonly selfPayment: string | undefined;
   /** The least that can be sent of the chain's own coin, in minor units: what is less stays where it is. */
   readonly leastAmountMinor: bigint;
   /** What an address looks like there, for people. */

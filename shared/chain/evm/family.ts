@@ -18,6 +18,7 @@ export const evmFamily: Family = {
   name: 'evm',
   feeDecimals: 18,
   irreplaceable: undefined,
+  selfPayment: undefined,
   leastAmountMinor: 1n,
   addressExample: '0x2B5AD5c4795c026514f8317c7a215E218DcCD6cF',
   coinType: () => etherCoinType,
