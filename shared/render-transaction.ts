@@ -1,12 +1,6 @@
-import { readSigned } from './chain/evm/read-signed.ts';
+import { familyOf } from './chain/families.ts';
 import type { ShownAttempt, TransactionRow } from './db/transactions.ts';
 import { formatAmount } from './domain/money.ts';
-
-/**
- * Decimals of the coins that fees are paid in, by the namespace of the chain's id (CAIP-2): also of payments on a chain
- * that is no longer served here.
- */
-const feeDecimals: Readonly<Record<string, number>> = { eip155: 18, bip122: 8, tron: 6 };
 
 /** A transaction as on the wire, in answers and in events. */
 export function renderTransaction(row: TransactionRow) {
@@ -32,18 +26,16 @@ export function renderTransaction(row: TransactionRow) {
     confirmations: row.confirmations,
     approval: renderApproval(row),
     notice: row.notice,
-    attempts: (row.attempts ?? []).map(renderAttempt),
+    attempts: (row.attempts ?? []).map((attempt) => renderAttempt(attempt, row)),
     warnings: row.decision?.warnings ?? [],
     created_at: row.created_at.toISOString(),
     updated_at: row.updated_at.toISOString(),
   };
 }
 
-function renderFee({ id, chain, fee_minor: minor }: TransactionRow): string | null {
-  if (minor === null) return null;
-  const decimals = feeDecimals[chain.split(':', 1)[0]!];
-  if (decimals === undefined) throw new Error(`The coin of ${chain}, on which ${id} was paid, is not known.`);
-  return formatAmount(BigInt(minor), decimals);
+/** Also of a payment on a chain that is no longer served here. */
+function renderFee({ chain, fee_minor: minor }: TransactionRow): string | null {
+  return minor === null ? null : formatAmount(BigInt(minor), familyOf(chain).feeDecimals);
 }
 
 function renderApproval({ approval_id: id, approval_status: status, approval_expires_at: expiresAt }: TransactionRow) {
@@ -51,14 +43,19 @@ function renderApproval({ approval_id: id, approval_status: status, approval_exp
 }
 
 /** One signed transaction of a payment: what it offers, and whether it is the one that the chain has taken. */
-function renderAttempt({ hash, raw, purpose, block_number, succeeded, is_final, created_at }: ShownAttempt) {
-  const { maxFeePerGasWei, maxPriorityFeePerGasWei } = readSigned(raw);
+function renderAttempt(
+  { hash, raw, purpose, block_number, succeeded, is_final, offer, created_at }: ShownAttempt,
+  { chain }: TransactionRow,
+) {
+  const { max_fee_per_gas, max_priority_fee_per_gas, fee_rate, expires_at } = offer ?? familyOf(chain).offerOf(raw);
   return {
     hash,
     purpose: purpose === 'payment' ? 'payment' : 'cancel',
     status: block_number === null ? (is_final ? 'replaced' : 'pending') : succeeded ? 'mined' : 'reverted',
-    max_fee_per_gas: maxFeePerGasWei.toString(),
-    max_priority_fee_per_gas: maxPriorityFeePerGasWei.toString(),
+    max_fee_per_gas,
+    max_priority_fee_per_gas,
+    fee_rate,
+    expires_at,
     block_number,
     created_at: new Date(created_at).toISOString(),
   };

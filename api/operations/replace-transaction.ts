@@ -1,3 +1,4 @@
+import { familyOf } from '../../shared/chain/families.ts';
 import { lockAgent } from '../../shared/db/agents.ts';
 import { type Acting, insertAudit } from '../../shared/db/audit.ts';
 import { inTransaction, type Pool } from '../../shared/db/pool.ts';
@@ -47,7 +48,7 @@ export async function replaceTransaction(
     const standing = await work(db, row);
     const after = (await showTransaction(db, { id }))!;
     if (standing)
-      throw new PurserError(code, `${explain(after, standing)}: it cannot be ${verb}.`, {
+      throw new PurserError(code, `${explain(after, standing)}: it cannot be ${verb}.${because(after, standing)}`, {
         details: { transaction_id: id, status: after.status, status_detail: after.status_detail },
       });
     const shown = renderTransaction(after);
@@ -74,9 +75,17 @@ function explain({ id, status, block_number }: TransactionRow, standing: Standin
       return `Transaction ${id} is ${status} already`;
     case 'included':
       return `Transaction ${id} is in block ${block_number}, waiting for confirmations`;
+    case 'irreplaceable':
+      return `Transaction ${id} is signed`;
     case 'unsent':
       return `Transaction ${id} has not been sent yet`;
     case 'ending':
       return `Transaction ${id} is being cancelled`;
   }
+}
+
+/** What everybody has to know of the chain to understand it, as a further sentence. */
+function because({ chain }: TransactionRow, standing: Standing): string {
+  const reason = familyOf(chain).irreplaceable;
+  return standing === 'irreplaceable' && reason !== undefined ? ` ${reason}` : '';
 }
