@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { createBlockFile } from './btcd-blocks.ts';
 import { type BtcdAccess, type BtcdRpc, createBtcdRpc } from './btcd-rpc.ts';
 import { LOOPBACK } from './ports.ts';
 import { type Guard, startProcess, waitUntilReady } from './process.ts';
@@ -17,6 +18,8 @@ export const REGTEST_CHAIN = 'bip122:0f9188f13cb7b2c71f2a335e3a4fc328';
 export interface BitcoinNode {
   access: BtcdAccess;
   rpc: BtcdRpc;
+  /** Makes blocks with what waits in the mempool, and keeps them. @returns their hashes */
+  mine(blocks?: number): Promise<string[]>;
   exited: Promise<string>;
   pid: number;
   stop(): Promise<void>;
@@ -26,8 +29,8 @@ export interface BitcoinNode {
 export const btcdPassword = (): string => randomBytes(16).toString('hex');
 
 /**
- * Starts btcd on regtest. With the same `dir` it goes on where it was; what waited in its mempool is forgotten with
- * every stop, as it is by any node of its kind. Fees below the least are refused and replacements (BIP-125) taken, as
+ * Starts btcd on regtest. With the same `dir` it goes on where it was, whatever ended it; what waited in its mempool is
+ * forgotten, as by every btcd. Fees below the least are refused and replacements (BIP-125) taken, as
  * Bitcoin Core does both by default.
  * @param o.dir holds the blocks
  * @param o.minerAddress is paid for blocks
@@ -58,11 +61,28 @@ export async function startBtcd(
     stopTimeoutMs: STOP_TIMEOUT_MS,
   });
   const rpc = createBtcdRpc(access);
+  const blocks = createBlockFile({ file: join(o.dir, 'blocks'), rpc });
   try {
     await waitUntilReady(child, { timeoutMs: START_TIMEOUT_MS, check: () => rpc('getblockcount') });
+    await blocks.restore();
   } catch (error) {
     await child.stop();
     throw error;
   }
-  return { access, rpc, exited: child.exited, pid: child.pid, stop: () => child.stop() };
+  return {
+    access,
+    rpc,
+    async mine(count = 1) {
+      const hashes = await rpc<string[]>('generate', count);
+      await blocks.save();
+      return hashes;
+    },
+    exited: child.exited,
+    pid: child.pid,
+    async stop() {
+      // Also those that somebody else has had made; a node that is dead has none.
+      if (child.exit() === undefined) await blocks.save().catch(() => {});
+      await child.stop();
+    },
+  };
 }
