@@ -15,24 +15,26 @@ export type TransferQuote =
 /**
  * What a payment would cost, by the arithmetic with which it is built. Pure.
  * @param p.coins confirmed ones that nobody is spending
- * @param p.underWaySat what confirmed coins hold that are being spent: of this some comes back as change
+ * @param p.balanceSat what all confirmed coins hold, also those that are being spent
+ * @param p.underWaySat what those hold that are being spent: of this some comes back as change
  */
 export function quoteTransfer({
   payment,
   coins,
   rates,
+  balanceSat,
   underWaySat,
 }: {
   payment: Payment;
   coins: readonly BitcoinCoin[];
   rates: BitcoinRates;
+  balanceSat: bigint;
   underWaySat: bigint;
 }): TransferQuote {
   const chosen = chooseCoins({ payment, coins, rates });
   const most = mostPayable({ payment, coins, rates });
-  const heldSat = coins.reduce((sum, { valueSat }) => sum + BigInt(valueSat), underWaySat);
   const feeSat = chosen?.feeSat ?? most.feeSat;
-  if (heldSat < payment.amountSat + feeSat) return { outcome: 'short', feeSat };
+  if (balanceSat < payment.amountSat + feeSat) return { outcome: 'short', feeSat };
   const reason = refusalOf(payment);
   if (reason) return { outcome: 'impossible', reason };
   if (chosen || most.amountSat + underWaySat >= payment.amountSat) return { outcome: 'payable', feeSat };
