@@ -20,6 +20,8 @@ export interface BitcoinNode {
   rpc: BtcdRpc;
   /** Makes blocks with what waits in the mempool, and keeps them. @returns their hashes */
   mine(blocks?: number): Promise<string[]>;
+  /** Keeps blocks that somebody else has had made. */
+  keep(): Promise<void>;
   exited: Promise<string>;
   pid: number;
   stop(): Promise<void>;
@@ -77,6 +79,7 @@ export async function startBtcd(
       await blocks.save();
       return hashes;
     },
+    keep: blocks.save,
     exited: child.exited,
     pid: child.pid,
     async stop() {
