@@ -20,34 +20,64 @@ export class ReceiptError extends Error {
 }
 
 const id = z.string().min(1).max(128);
-const address = z
-  .templateLiteral(['0x', z.string()])
-  .refine((s) => /^0x[0-9a-fA-F]{40}$/.test(s), 'must be a 20-byte address');
+const address = z.string().max(90);
+
+/**
+ * What addresses, and contracts of tokens, look like, by the namespace of the chain: shapes only, because each signer
+ * checks the rest by itself. On Bitcoin: Bech32 of all its chains, and Base58Check.
+ */
+const shapes: Readonly<Record<string, { address: RegExp; contract: RegExp }>> = {
+  eip155: { address: /^0x[0-9a-fA-F]{40}$/, contract: /^0x[0-9a-fA-F]{40}$/ },
+  bip122: { address: /^((bc|tb|bcrt)1[02-9ac-hj-np-z]{11,83}|[1-9A-HJ-NP-Za-km-z]{26,35})$/, contract: /^native$/ },
+  tron: { address: /^T[1-9A-HJ-NP-Za-km-z]{33}$/, contract: /^T[1-9A-HJ-NP-Za-km-z]{33}$/ },
+};
+const shapesOf = (chain: string) => {
+  const namespace = chain.split(':', 1)[0]!;
+  return Object.hasOwn(shapes, namespace) ? shapes[namespace] : undefined;
+};
+
 const minor = z.string().regex(/^(0|[1-9][0-9]{0,77})$/, 'must be a decimal string of minor units');
-const claims = z.strictObject({
-  account_id: id,
-  agent_id: id,
-  wallet: z.strictObject({ key_id: id, path: id, address }),
-  transaction_id: id,
-  decision_id: id,
-  replaces: z.array(z.string().min(1).max(SLOT_LENGTH_MAX)).min(1).max(replacedSlotsMax).optional(),
-  intent: z.strictObject({
-    chain: id,
-    asset: z.union([z.literal('native'), address]),
-    to: address,
-    amount_minor: minor,
-    max_fee_minor: minor,
-    authorization: z
-      .strictObject({
-        valid_after: z.int().nonnegative(),
-        valid_before: z.int().nonnegative(),
-        nonce: z.templateLiteral(['0x', z.string()]).refine((s) => /^0x[0-9a-f]{64}$/.test(s), 'must be 32 bytes'),
-      })
-      .optional(),
-  }),
-  iat: z.int().nonnegative(),
-  exp: z.int().nonnegative(),
-}) satisfies z.ZodType<PolicyReceipt>;
+const claims = z
+  .strictObject({
+    account_id: id,
+    agent_id: id,
+    wallet: z.strictObject({ key_id: id, path: id, address }),
+    transaction_id: id,
+    decision_id: id,
+    replaces: z.array(z.string().min(1).max(SLOT_LENGTH_MAX)).min(1).max(replacedSlotsMax).optional(),
+    intent: z.strictObject({
+      chain: id,
+      asset: address,
+      to: address,
+      amount_minor: minor,
+      max_fee_minor: minor,
+      authorization: z
+        .strictObject({
+          valid_after: z.int().nonnegative(),
+          valid_before: z.int().nonnegative(),
+          nonce: z.templateLiteral(['0x', z.string()]).refine((s) => /^0x[0-9a-f]{64}$/.test(s), 'must be 32 bytes'),
+        })
+        .optional(),
+    }),
+    iat: z.int().nonnegative(),
+    exp: z.int().nonnegative(),
+  })
+  .refine(({ intent: { chain } }) => shapesOf(chain), {
+    message: 'is of no family that is known',
+    path: ['intent', 'chain'],
+  })
+  .refine(({ intent: { chain, to } }) => shapesOf(chain)?.address.test(to), {
+    message: 'is no address of the chain',
+    path: ['intent', 'to'],
+  })
+  .refine(({ intent: { chain, asset } }) => asset === 'native' || shapesOf(chain)?.contract.test(asset), {
+    message: 'is no asset of the chain',
+    path: ['intent', 'asset'],
+  })
+  .refine(({ intent: { chain }, wallet }) => shapesOf(chain)?.address.test(wallet.address), {
+    message: 'is no address of the chain',
+    path: ['wallet', 'address'],
+  }) satisfies z.ZodType<PolicyReceipt>;
 
 /**
  * Signs a policy receipt: a compact JWS, EdDSA, type `purser-receipt+jwt`.

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
-import { decodeFunctionData, erc20Abi } from 'viem';
 import type { SignPayload } from '../shared/domain/receipt.ts';
+import { walletName } from './address.ts';
+import { readMovement } from './movement/read-movement.ts';
 
 /** What one signature can cost its wallet at most, in one asset. */
 export interface Charge {
-  /** `<chain>/native` or `<chain>/<contract in lower case>`, for example `eip155:8453/native`. */
+  /** `<chain>/native` or `<chain>/<contract>`, of EVM chains in lower case; for example `eip155:8453/native`. */
   asset: string;
   amountMinor: bigint;
   /** Nothing but the fee of the transaction. */
@@ -13,28 +14,18 @@ export interface Charge {
 
 /**
  * What a payload can cost: the payment, and the highest fee of a transaction. A no-op costs its fee; an authorisation
- * costs none.
- * @param payload one that check-intent.ts has let through
+ * costs none. Every input of a Bitcoin transaction can cost the whole of it, which its slot counts once.
+ * @param payload one that check-intent.ts has let through @param wallet address of the wallet that signs
  */
-export function chargesOf(payload: SignPayload): Charge[] {
-  if (payload.kind === 'transfer-authorization') {
-    const { domain, value } = payload.authorization;
-    const asset = `eip155:${domain.chainId}/${domain.verifyingContract.toLowerCase()}`;
-    return [{ asset, amountMinor: BigInt(value), isFee: false }];
+export function chargesOf(payload: SignPayload, wallet: string): Charge[] {
+  const { chain, asset, amountMinor, maxFeeMinor } = readMovement(payload, wallet);
+  const native = `${chain}/native`;
+  if (asset === 'native') {
+    return [{ asset: native, amountMinor: amountMinor + maxFeeMinor, isFee: amountMinor === 0n }];
   }
-  const { chainId, to, data, valueWei, gas, maxFeePerGasWei } = payload.transaction;
-  const native = `eip155:${chainId}/native`;
-  const feeWei = BigInt(gas) * BigInt(maxFeePerGasWei);
-  if (data === '0x') {
-    const value = BigInt(valueWei);
-    return [{ asset: native, amountMinor: value + feeWei, isFee: value === 0n }];
-  }
-  const { functionName, args } = decodeFunctionData({ abi: erc20Abi, data });
-  if (functionName !== 'transfer') throw new Error(`a call of ${functionName} has no charge`);
-  return [
-    { asset: `eip155:${chainId}/${to.toLowerCase()}`, amountMinor: args[1], isFee: false },
-    { asset: native, amountMinor: feeWei, isFee: true },
-  ];
+  const payment = { asset: `${chain}/${walletName(asset)}`, amountMinor, isFee: false };
+  if (payload.kind === 'transfer-authorization') return [payment];
+  return [payment, { asset: native, amountMinor: maxFeeMinor, isFee: true }];
 }
 
 /** A slot's name in spending: what other signers are told of it is short, and of one length. */

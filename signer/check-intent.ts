@@ -1,19 +1,11 @@
-import { decodeFunctionData, encodeFunctionData, erc20Abi, type Hex, isAddressEqual, zeroAddress } from 'viem';
-import type {
-  EvmTransaction,
-  PaymentIntent,
-  ReceiptWallet,
-  SignPayload,
-  TransferAuthorization,
-} from '../shared/domain/receipt.ts';
+import type { PaymentIntent, ReceiptWallet, SignPayload, TransferAuthorization } from '../shared/domain/receipt.ts';
+import { walletName } from './address.ts';
+import type { Movement } from './movement/movement.ts';
+import { readMovement } from './movement/read-movement.ts';
 import { Refusal } from './refusal.ts';
 
-/** What a transaction does, read from its own bytes. */
-export interface Movement {
-  asset: 'native' | Hex;
-  to: Hex;
-  amountMinor: bigint;
-}
+/** Of EVM chains and of Tron, which burn what is sent there. On Bitcoin there is none. */
+const zeroAddresses: readonly string[] = [`0x${'00'.repeat(20)}`, 'T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb'];
 
 /**
  * Compares the wallet of a receipt with the key that was asked for.
@@ -22,7 +14,7 @@ export interface Movement {
 export function checkWallet(allowed: ReceiptWallet, asked: { keyId: string; path: string; address: string }): void {
   expectEqual('wallet key id', allowed.key_id, asked.keyId);
   expectEqual('wallet path', allowed.path, asked.path);
-  expectEqual('wallet address', allowed.address.toLowerCase(), asked.address.toLowerCase());
+  expectEqual('wallet address', walletName(allowed.address), walletName(asked.address));
 }
 
 /**
@@ -34,78 +26,37 @@ export function checkIntent(
   allowed: PaymentIntent,
   { payload, wallet }: { payload: SignPayload; wallet: string },
 ): void {
-  if (payload.kind === 'evm-transaction') checkTransaction(allowed, payload.transaction);
-  else checkAuthorization(allowed, { authorization: payload.authorization, wallet });
-}
-
-/** Chain, asset, recipient, amount, and the one nonce and time: a receipt is never good for a second authorisation. */
-function checkAuthorization(
-  allowed: PaymentIntent,
-  { authorization, wallet }: { authorization: TransferAuthorization; wallet: string },
-): void {
-  const { domain, from, to, value, validAfter, validBefore, nonce } = authorization;
-  expectEqual('chain', allowed.chain, `eip155:${domain.chainId}`);
-  expectEqual('asset', allowed.asset.toLowerCase(), domain.verifyingContract.toLowerCase());
-  expectEqual('payer', wallet.toLowerCase(), from.toLowerCase());
-  expectEqual('recipient', allowed.to.toLowerCase(), to.toLowerCase());
-  expectEqual('amount', allowed.amount_minor, value);
-  refuseZero(to);
-  expectEqual('nonce', allowed.authorization?.nonce ?? 'none', nonce);
-  expectEqual('valid_after', String(allowed.authorization?.valid_after), String(validAfter));
-  expectEqual('valid_before', String(allowed.authorization?.valid_before), String(validBefore));
+  if (payload.kind !== 'transfer-authorization' && allowed.authorization) {
+    throw new Refusal('intent_mismatch', 'the receipt allows an authorisation, no transaction');
+  }
+  checkMovement(allowed, { movement: readMovement(payload, wallet), wallet });
+  if (payload.kind === 'transfer-authorization') checkAuthorization(allowed, payload.authorization);
 }
 
 /** Chain, asset, recipient, amount, and the most it may cost. */
-function checkTransaction(allowed: PaymentIntent, tx: EvmTransaction): void {
-  if (allowed.authorization)
-    throw new Refusal('intent_mismatch', 'the receipt allows an authorisation, no transaction');
-  const movement = readMovement(tx);
-  expectEqual('chain', allowed.chain, `eip155:${tx.chainId}`);
-  expectEqual('asset', allowed.asset.toLowerCase(), movement.asset.toLowerCase());
-  expectEqual('recipient', allowed.to.toLowerCase(), movement.to.toLowerCase());
-  expectEqual('amount', allowed.amount_minor, movement.amountMinor.toString());
-  refuseZero(movement.to);
-  const feeWei = BigInt(tx.gas) * BigInt(tx.maxFeePerGasWei);
-  if (feeWei > BigInt(allowed.max_fee_minor)) {
+function checkMovement(allowed: PaymentIntent, { movement, wallet }: { movement: Movement; wallet: string }): void {
+  const { chain, asset, from = wallet, to, amountMinor, maxFeeMinor, feeUnit } = movement;
+  expectEqual('chain', allowed.chain, chain);
+  expectEqual('asset', walletName(allowed.asset), walletName(asset));
+  expectEqual('payer', walletName(wallet), walletName(from));
+  expectEqual('recipient', walletName(allowed.to), walletName(to));
+  expectEqual('amount', allowed.amount_minor, amountMinor.toString());
+  if (zeroAddresses.includes(walletName(to))) {
+    throw new Refusal('intent_mismatch', 'recipient is the zero address, which is never paid');
+  }
+  if (maxFeeMinor > BigInt(allowed.max_fee_minor)) {
     throw new Refusal(
       'intent_mismatch',
-      `fee of up to ${feeWei} wei is above the receipt's ceiling ${allowed.max_fee_minor}`,
+      `fee of up to ${maxFeeMinor} ${feeUnit} is above the receipt's ceiling ${allowed.max_fee_minor}`,
     );
   }
 }
 
-function refuseZero(to: Hex): void {
-  if (isAddressEqual(to, zeroAddress))
-    throw new Refusal('intent_mismatch', 'recipient is the zero address, which is never paid');
-}
-
-/**
- * A native transfer has no call data. A token transfer has value 0 and exactly `transfer(address,uint256)`, encoded the
- * one canonical way: decoding and encoding again must give the same bytes, so no dirty padding and no trailing bytes.
- * @throws Refusal `unsupported_call`
- */
-export function readMovement(tx: EvmTransaction): Movement {
-  if (tx.data === '0x') return { asset: 'native', to: tx.to, amountMinor: BigInt(tx.valueWei) };
-  if (tx.valueWei !== '0') {
-    throw new Refusal('unsupported_call', `a token transfer carries value 0, this one carries ${tx.valueWei} wei`);
-  }
-  const args = decodeTransfer(tx.data);
-  if (!args || encodeFunctionData({ abi: erc20Abi, functionName: 'transfer', args }) !== tx.data) {
-    throw new Refusal(
-      'unsupported_call',
-      'call data is not exactly transfer(address,uint256); no other call is signed',
-    );
-  }
-  return { asset: tx.to, to: args[0], amountMinor: args[1] };
-}
-
-function decodeTransfer(data: Hex): readonly [Hex, bigint] | undefined {
-  try {
-    const call = decodeFunctionData({ abi: erc20Abi, data });
-    return call.functionName === 'transfer' ? call.args : undefined;
-  } catch {
-    return undefined;
-  }
+/** The one nonce and time: a receipt is never good for a second authorisation. */
+function checkAuthorization(allowed: PaymentIntent, { validAfter, validBefore, nonce }: TransferAuthorization): void {
+  expectEqual('nonce', allowed.authorization?.nonce ?? 'none', nonce);
+  expectEqual('valid_after', String(allowed.authorization?.valid_after), String(validAfter));
+  expectEqual('valid_before', String(allowed.authorization?.valid_before), String(validBefore));
 }
 
 function expectEqual(what: string, allowed: string, asked: string): void {

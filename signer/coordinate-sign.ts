@@ -1,17 +1,17 @@
 import type { Hex } from 'viem';
 import type { SignPayload } from '../shared/domain/receipt.ts';
 import { RefusedBySigner, type SignerPeer, type SignerTransport } from './call.ts';
-import { digestOf } from './digest/payload.ts';
+import { chainOf, digestOf } from './digest/payload.ts';
 import { SignerFault } from './errors.ts';
 import { newSession } from './new-session.ts';
 import { judgeSignature } from './recorded-signature.ts';
 import type { RelayAnswer, SignedAnswer, StartAnswer } from './sign.ts';
 
-/** One signature over one whole transaction or authorisation. JSON-safe. */
+/** One signature over one whole transaction or authorisation, or one input of a Bitcoin transaction. JSON-safe. */
 export interface SignRequest {
   /** Id of the account's key. */
   keyId: string;
-  /** Child path of the wallet, for example `m/44/60/0/0/7`. */
+  /** Child path of the wallet, for example `m/44/60/0/0/7`; its coin is that of the payload's chain. */
   path: string;
   /** Address of the wallet; the signature must recover to it. */
   address: string;
@@ -21,7 +21,7 @@ export interface SignRequest {
 }
 
 export interface Signature {
-  /** r | s | v: 65 bytes, low s, v 27 or 28. */
+  /** r | s | v: 65 bytes, low s, v 27 or 28; on every chain. */
   signature: Hex;
   digest: Hex;
 }
@@ -58,8 +58,7 @@ async function runSession(transport: SignerTransport, p: Run): Promise<Signature
   const options = { session, timeoutMs: p.timeoutMs, signal: p.signal };
   const call = <T>(peer: SignerPeer, operation: 'start' | 'join' | 'step', body: object) =>
     transport.call<T>(peer, { path: `/v1/sign/${operation}`, body, ...options });
-  const check = (result: SignedAnswer, signedBy: number) =>
-    checkSignature({ result, address: address as Hex, payload, signedBy });
+  const check = (result: SignedAnswer, signedBy: number) => checkSignature({ result, address, payload, signedBy });
   try {
     const asInitiator = { ...asked, counterparty: joiner.party };
     const first = await call<StartAnswer | SignedAnswer>(initiator, 'start', asInitiator);
@@ -106,15 +105,20 @@ function tellSignature(
 /** Nothing leaves the coordinator that is not the wallet's own signature over the digest that we computed ourselves. */
 async function checkSignature(p: {
   result: SignedAnswer;
-  address: Hex;
+  address: string;
   payload: SignPayload;
   signedBy: number;
 }): Promise<Signature> {
   const fail = (fault: string, cause?: unknown): never => {
     throw new SignerFault({ message: `the signature from signer ${p.signedBy} ${fault}`, party: p.signedBy, cause });
   };
-  const digest = digestOf(p.payload);
+  const digest = digestOf(p.payload, p.address);
   if (p.result.digest !== digest) fail(`is over digest ${p.result.digest}, expected ${digest}`);
-  const judged = await judgeSignature({ signature: p.result.signature, digest, address: p.address });
+  const judged = await judgeSignature({
+    signature: p.result.signature,
+    digest,
+    address: p.address,
+    chain: chainOf(p.payload),
+  });
   return 'fault' in judged ? fail(judged.fault, judged.cause) : { signature: judged.signature, digest };
 }

@@ -1,5 +1,6 @@
 import { CompactSign, type CryptoKey, compactVerify, decodeProtectedHeader } from 'jose';
 import { z } from 'zod';
+import { walletAddressPattern, walletName } from './address.ts';
 import { Refusal } from './refusal.ts';
 
 const TYPE = 'purser-limits+jws';
@@ -10,10 +11,15 @@ export const LIMITS_DOCUMENT_MAX = 16_000;
 /** Stands for every wallet of the key that has no limits of its own. */
 export const ALL_WALLETS = '*';
 
+/** `eip155:8453/0x…`, `tron:0x2b6653dc/T…`; on Bitcoin there is nothing but bitcoin. */
+const assetPattern =
+  /^(eip155:[1-9][0-9]{0,15}\/(native|0x[0-9a-f]{40})|tron:0x[0-9a-f]{8}\/(native|T[1-9A-HJ-NP-Za-km-z]{33})|bip122:[0-9a-f]{32}\/native)$/;
+const isWalletName = (text: string) => walletAddressPattern.test(text) && walletName(text) === text;
+
 const minor = z.string().regex(/^(0|[1-9][0-9]{0,77})$/, 'must be a decimal string of minor units');
 const assetLimit = z.strictObject({
-  /** `<chain>/native` or `<chain>/<contract>`. */
-  asset: z.string().regex(/^eip155:[1-9][0-9]{0,15}\/(native|0x[0-9a-f]{40})$/, 'must be CHAIN/native or CHAIN/0x…'),
+  /** `<chain>/native` or `<chain>/<contract>`, of EVM chains in lower case. */
+  asset: z.string().regex(assetPattern, 'must be CHAIN/native or CHAIN/CONTRACT'),
   /** Of one payment, in minor units; null: any. */
   payment_minor: minor.nullable(),
   /** Of any 24 hours, in minor units; null: any. */
@@ -21,7 +27,10 @@ const assetLimit = z.strictObject({
 });
 const claimsSchema = z.strictObject({
   key_id: z.string().min(1).max(128),
-  wallet: z.union([z.literal(ALL_WALLETS), z.string().regex(/^0x[0-9a-f]{40}$/, 'must be an address in lower case')]),
+  wallet: z.union([
+    z.literal(ALL_WALLETS),
+    z.string().refine(isWalletName, 'must be the address of a wallet, 0x… in lower case'),
+  ]),
   /** Counts up; a signer takes none that is not above the one that it has. */
   version: z.int().positive(),
   /** What may be paid; nothing else. Null: off. */

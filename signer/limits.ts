@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { SignPayload } from '../shared/domain/receipt.ts';
+import { walletName } from './address.ts';
 import { type Charge, chargesOf, slotHash } from './charges.ts';
 import type { SignerContext } from './context.ts';
 import type { Hold } from './holds.ts';
@@ -67,10 +68,10 @@ export function holdLimit(
   },
 ): LimitHold {
   const { session, keyId, counterparty } = p;
-  const wallet = p.wallet.toLowerCase();
+  const wallet = walletName(p.wallet);
   const slot = slotHash(p.slot);
   const atMs = context.now().getTime();
-  const asked: Asked[] = chargesOf(p.payload).map((charge) => ({ ...charge, wallet, slot, atMs }));
+  const asked: Asked[] = chargesOf(p.payload, p.wallet).map((charge) => ({ ...charge, wallet, slot, atMs }));
   let told: Spending[] = [];
   context.holds.put(session, asked);
   const close = () => context.holds.release(session);

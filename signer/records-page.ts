@@ -12,6 +12,8 @@ const atMs = z.int();
 const intent = z.string().max(300);
 const slot = z.string().max(200);
 const id = z.string().max(128);
+/** Satoshis; or a word where signers recorded different ones. Absent with signers that know no coins. */
+const valueSat = z.string().max(16).nullable().default(null);
 
 /** One page of one kind, as one signer tells it another one; `isLast` ends everything that it has to tell. */
 const common = { isLast: z.boolean() };
@@ -19,7 +21,7 @@ export const pageSchema = z.discriminatedUnion('kind', [
   z.strictObject({
     ...common,
     kind: z.literal('slots'),
-    rows: z.array(z.strictObject({ slot, intent, transactionId: id, atMs })),
+    rows: z.array(z.strictObject({ slot, intent, transactionId: id, valueSat, atMs })),
   }),
   z.strictObject({
     ...common,
@@ -33,7 +35,7 @@ export const pageSchema = z.discriminatedUnion('kind', [
     kind: z.literal('signatures'),
     rows: z.array(
       z.strictObject({
-        address: z.string().max(42),
+        address: z.string().max(90),
         digest: z.string().regex(/^[0-9A-F]{64}$/),
         signature: z.string().regex(/^([0-9A-F]{130})?$/),
         atMs,

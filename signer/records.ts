@@ -1,17 +1,26 @@
 import { Refusal } from './refusal.ts';
 
+/** A coin of a wallet, and what it is said to be worth. */
+export interface BoundCoin {
+  slot: string;
+  /** Satoshis, a decimal string. */
+  valueSat: string;
+}
+
 /** What one signature is for, in the terms of the records. */
 export interface SlotUse {
   keyId: string;
   /** See shared/domain/slot.ts. */
   slot: string;
+  /** All coins that a Bitcoin transaction spends, whichever is signed for now; `slot` is the first one. Empty for others. */
+  coins: readonly BoundCoin[];
   /** Asset, recipient and amount; empty for what pays nobody. */
   intent: string;
   transactionId: string;
   decisionId: string;
   /** Slots that the payment gives up, as its receipt says. */
   replaces: readonly string[];
-  /** Unix seconds after which an authorisation is worth nothing; null for a nonce, which waits for ever. */
+  /** Unix seconds after which what is signed is worth nothing; null for what waits for ever. */
   validBefore: number | null;
 }
 
@@ -19,6 +28,8 @@ export interface SlotUse {
 export interface BoundSlot {
   intent: string;
   transactionId: string;
+  /** Of a coin: what it was said to be worth; null for other slots. */
+  valueSat: string | null;
 }
 
 /** The slot that a payment has now; empty once it is never to be signed. */
@@ -28,33 +39,53 @@ export interface BoundPayment {
   validBefore: number | null;
 }
 
+/** All places that a use takes. */
+export function placesOf({ slot, coins }: SlotUse): { slot: string; valueSat: string | null }[] {
+  return coins.length === 0 ? [{ slot, valueSat: null }] : [...coins];
+}
+
 /**
  * One slot, one payment; one payment, one slot. For the same payment at the same slot anything else may differ (its fee).
  * What pays nobody may stand beside anything; a slot that it was the first to use takes no payment afterwards. A payment
- * gets another slot only by a receipt that names the one which it has, and in place of an authorisation only when that
- * one is over by this signer's own clock.
+ * gets another slot only by a receipt that names the one which it has, and in place of what expires only when that is
+ * over by this signer's own clock.
+ * Every coin of a transaction is held like its slot, and to one value for ever: a signature over an input says nothing
+ * about the values of the others, so whoever lies about another one each time would have a fee signed that nobody saw.
+ * @param known.slots what is recorded of the places that the use takes
  * @throws Refusal `slot_taken`, naming both sides
  */
 export function checkUse(
   use: SlotUse,
-  known: { slot: BoundSlot | undefined; payment: BoundPayment | undefined; now: Date },
+  known: { slots: ReadonlyMap<string, BoundSlot>; payment: BoundPayment | undefined; now: Date },
 ): void {
-  if (use.intent === '') return;
-  const { slot, payment } = known;
-  if (slot && (slot.intent !== use.intent || slot.transactionId !== use.transactionId)) {
-    const had = slot.intent === '' ? 'to pay nobody' : `for payment ${slot.transactionId} (${slot.intent})`;
-    refuse(`slot ${use.slot} was used ${had}; it takes no payment ${use.transactionId} (${use.intent})`);
+  for (const place of placesOf(use)) {
+    const bound = known.slots.get(place.slot);
+    if (bound) checkPlace(use, { ...place, bound });
   }
-  if (!payment || payment.slot === use.slot) return;
+  if (use.intent !== '' && known.payment) checkPayment(use, { payment: known.payment, now: known.now });
+}
+
+function checkPlace(use: SlotUse, p: { slot: string; valueSat: string | null; bound: BoundSlot }): void {
+  const { slot, valueSat, bound } = p;
+  if (bound.valueSat !== valueSat) {
+    refuse(`slot ${slot} was used as a coin of ${bound.valueSat} sat, and is signed as one of ${valueSat} sat never`);
+  }
+  if (use.intent === '' || (bound.intent === use.intent && bound.transactionId === use.transactionId)) return;
+  const had = bound.intent === '' ? 'to pay nobody' : `for payment ${bound.transactionId} (${bound.intent})`;
+  refuse(`slot ${slot} was used ${had}; it takes no payment ${use.transactionId} (${use.intent})`);
+}
+
+function checkPayment(use: SlotUse, { payment, now }: { payment: BoundPayment; now: Date }): void {
+  if (payment.slot === use.slot) return;
   const what = `payment ${use.transactionId}`;
   if (payment.slot === '') refuse(`${what} was ended before it was signed, and is not signed any more`);
   if (!use.replaces.includes(payment.slot)) {
     refuse(`${what} has slot ${payment.slot}; for slot ${use.slot} its receipt must say that it replaces that one`);
   }
   if (payment.intent !== use.intent) refuse(`${what} is of ${payment.intent}, not of ${use.intent}`);
-  if (payment.validBefore !== null && known.now.getTime() < payment.validBefore * 1000) {
+  if (payment.validBefore !== null && now.getTime() < payment.validBefore * 1000) {
     const until = new Date(payment.validBefore * 1000).toISOString();
-    refuse(`${what} has an authorisation that is good until ${until}, and gets no other one before`);
+    refuse(`${what} has a signature that is good until ${until}, and gets no other one before`);
   }
 }
 

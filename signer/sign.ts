@@ -1,8 +1,9 @@
 import { bytesToHex, type Hex, hexToBytes } from 'viem';
 import { z } from 'zod';
+import { walletAddress, walletName } from './address.ts';
 import { checkRequest, signRequestShape } from './check-request.ts';
 import type { SignerContext } from './context.ts';
-import { digestOf } from './digest/payload.ts';
+import { chainOf, digestOf } from './digest/payload.ts';
 import type { SignSession as EngineSession } from './engine/engine.ts';
 import { blaming, refuseBanned, rethrowEngineFault } from './fault.ts';
 import { openHop, type SignRun, sealHop } from './hop.ts';
@@ -169,8 +170,8 @@ async function giveRecorded(
   context: SignerContext,
   { session, body: { address, payload } }: { session: string; body: Body },
 ): Promise<SignedAnswer | undefined> {
-  const digest = digestOf(payload);
-  const signature = await findRecorded(context.store, { address: address as Hex, digest });
+  const digest = digestOf(payload, address);
+  const signature = await findRecorded(context.store, { address, digest, chain: chainOf(payload) });
   if (!signature) return undefined;
   context.sessions.end(session);
   return { signature, digest };
@@ -183,10 +184,11 @@ function openSession(
   const { use, epoch, role } = p;
   const { keyId, path, address, payload, receipt, counterparty } = p.body;
   const share = context.shares.child({ keyId, path, epoch });
-  if (share.address.toLowerCase() !== address.toLowerCase()) {
-    throw new Refusal('intent_mismatch', `wallet address is ${address}, key ${keyId} at ${path} has ${share.address}`);
+  const own = walletAddress({ publicKey: share.publicKey, chain: chainOf(payload) });
+  if (walletName(own) !== walletName(address)) {
+    throw new Refusal('intent_mismatch', `wallet address is ${address}, key ${keyId} at ${path} has ${own}`);
   }
-  const digest = digestOf(payload);
+  const digest = digestOf(payload, own);
   const engine = new context.engine.SignSession(
     share,
     Buffer.from(p.session, 'hex'),
@@ -197,7 +199,7 @@ function openSession(
   const entry = {
     sessionId: p.session,
     ...{ counterparty, keyId, epoch, path },
-    address: share.address,
+    address: own,
     transactionId: use.transactionId,
     decisionId: use.decisionId,
     receipt,

@@ -1,3 +1,4 @@
+import { walletAddressPattern, walletName } from '../address.ts';
 import { ALL_WALLETS, type AssetLimit, type LimitsClaims, readLimits, signLimits } from '../limits-document.ts';
 import type { listLimits } from '../set-limits.ts';
 import { type Command, type CommandContext, UsageError } from './command.ts';
@@ -75,7 +76,7 @@ async function put(
 
 function readWallet(text: string | undefined): string {
   if (text === 'all') return ALL_WALLETS;
-  if (text !== undefined && /^0x[0-9a-fA-F]{40}$/.test(text)) return text.toLowerCase();
+  if (text !== undefined && walletAddressPattern.test(text)) return walletName(text);
   throw new UsageError('--wallet must be the address of a wallet, or all: those that have no limits of their own');
 }
 

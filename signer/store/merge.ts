@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 
-/** Of whatever two signers recorded differently. No intent is written like this, so nothing is signed at such a slot. */
+/** Of whatever two signers recorded differently. No intent and no value is written like this, so nothing is signed there. */
 const CONFLICT = 'conflict';
 
 /** As two signers tell each other; `atMs` by the clock of whoever recorded it. */
@@ -8,6 +8,8 @@ export interface SlotRecord {
   slot: string;
   intent: string;
   transactionId: string;
+  /** Satoshis of a coin; null for other slots. */
+  valueSat: string | null;
   atMs: number;
 }
 export interface PaymentRecord {
@@ -63,14 +65,15 @@ export function createMergeStore({ db }: { db: DatabaseSync }): MergeStore {
   };
   const transactionId = 'transaction_id as "transactionId"';
   const atMs = 'at_ms as "atMs"';
-  const slotColumns = `slot, intent, ${transactionId}, ${atMs}`;
+  const slotColumns = `slot, intent, ${transactionId}, value_sat as "valueSat", ${atMs}`;
   const paymentColumns = `${transactionId}, slot, intent, valid_before as "validBefore", decision_id as "decisionId", ${atMs}`;
 
   const findSlot = db.prepare(`select ${slotColumns} from slots where slot = ?`);
   const insertSlot = db.prepare(
-    `insert into slots (slot, key_id, intent, transaction_id, at_ms)
-     values (:slot, :keyId, :intent, :transactionId, :atMs)
-     on conflict (slot) do update set intent = excluded.intent, transaction_id = excluded.transaction_id`,
+    `insert into slots (slot, key_id, intent, transaction_id, value_sat, at_ms)
+     values (:slot, :keyId, :intent, :transactionId, :valueSat, :atMs)
+     on conflict (slot) do update
+     set intent = excluded.intent, transaction_id = excluded.transaction_id, value_sat = excluded.value_sat`,
   );
   const findPayment = db.prepare(`select ${paymentColumns} from payments where transaction_id = ?`);
   const putPayment = db.prepare(
@@ -95,8 +98,12 @@ export function createMergeStore({ db }: { db: DatabaseSync }): MergeStore {
       const conflicts: string[] = [];
       for (const row of rows) {
         const known = findSlot.get(row.slot) as SlotRecord | undefined;
+        if (known && known.valueSat !== row.valueSat) {
+          insertSlot.run({ ...known, keyId, intent: CONFLICT, valueSat: CONFLICT });
+          conflicts.push(row.slot);
+        }
         // What pays nobody stands beside a payment: the payment is what has to be known.
-        if (!known || (known.intent === '' && row.intent !== '')) insertSlot.run({ ...row, keyId });
+        else if (!known || (known.intent === '' && row.intent !== '')) insertSlot.run({ ...row, keyId });
         else if (row.intent !== '' && !isSameUse(known, row)) {
           insertSlot.run({ ...known, keyId, intent: CONFLICT });
           conflicts.push(row.slot);

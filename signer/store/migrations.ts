@@ -133,4 +133,9 @@ export const migrations: readonly string[] = [
   create index spending_by_wallet on spending (wallet, asset, at_ms);
   create index spending_by_key on spending (key_id, slot);
   `,
+  // 3: coins, which are slots that have a value.
+  `
+  -- Satoshis that a coin was first said to be worth, for ever; null for other slots.
+  alter table slots add column value_sat text;
+  `,
 ];

@@ -1,11 +1,13 @@
 import type { DatabaseSync } from 'node:sqlite';
+import { walletName } from '../address.ts';
+import { placesOf } from '../records.ts';
 import { useOf } from '../slot.ts';
 import { transaction } from './database.ts';
 
 interface LogRow {
   atMs: number;
   keyId: string;
-  address: `0x${string}`;
+  address: string;
   transactionId: string;
   decisionId: string;
   payload: string;
@@ -27,8 +29,8 @@ export function rebuildRecords(db: DatabaseSync): void {
        payload, digest, signature from signing_log order by seq`,
   );
   const putSlot = db.prepare(
-    `insert into slots (slot, key_id, intent, transaction_id, at_ms)
-     values (:slot, :keyId, :intent, :transactionId, :atMs)
+    `insert into slots (slot, key_id, intent, transaction_id, value_sat, at_ms)
+     values (:slot, :keyId, :intent, :transactionId, :valueSat, :atMs)
      on conflict (slot) do update set intent = excluded.intent, transaction_id = excluded.transaction_id
      where excluded.intent <> ''`,
   );
@@ -46,9 +48,9 @@ export function rebuildRecords(db: DatabaseSync): void {
       const { atMs, keyId, address, digest, signature } = row;
       const use = useOf({ ...row, payload: JSON.parse(row.payload), replaces: [] });
       const { slot, intent, transactionId, decisionId, validBefore } = use;
-      putSlot.run({ slot, keyId, intent, transactionId, atMs });
+      for (const place of placesOf(use)) putSlot.run({ ...place, keyId, intent, transactionId, atMs });
       if (intent !== '') putPayment.run({ transactionId, keyId, slot, intent, validBefore, decisionId, atMs });
-      putSignature.run({ address: address.toLowerCase(), digest, keyId, signature, atMs });
+      putSignature.run({ address: walletName(address), digest, keyId, signature, atMs });
     }
   });
 }

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { type BoundPayment, type BoundSlot, checkUse, type SlotUse } from '../records.ts';
+import { walletName } from '../address.ts';
+import { type BoundPayment, type BoundSlot, checkUse, placesOf, type SlotUse } from '../records.ts';
 import { rebuildRecords } from './rebuild-records.ts';
 
 /** Whose signature over what. */
@@ -14,7 +15,8 @@ export interface RecordStore {
   hasRecords(keyId: string): boolean;
   /**
    * Ends a payment before it was signed: unless this signer has recorded the slot or the payment, the payment is never
-   * signed here. Durable on return.
+   * signed here. Of a payment that spends coins, the slot is its anchor: nothing of it is signed without that one. Durable
+   * on return.
    * @returns whether neither was recorded
    */
   endUnsigned(p: { keyId: string; slot: string; transactionId: string }): boolean;
@@ -36,13 +38,15 @@ export interface RecordStore {
 export function createRecordStore({ db, now }: { db: DatabaseSync; now: () => Date }): RecordStore {
   rebuildRecords(db);
   const selectHasRecords = db.prepare('select 1 from keys where key_id = ? and has_records = 1');
-  const selectSlot = db.prepare('select intent, transaction_id as "transactionId" from slots where slot = ?');
+  const selectSlot = db.prepare(
+    'select intent, transaction_id as "transactionId", value_sat as "valueSat" from slots where slot = ?',
+  );
   const selectPayment = db.prepare(
     'select slot, intent, valid_before as "validBefore" from payments where transaction_id = ?',
   );
   const insertSlot = db.prepare(
-    `insert into slots (slot, key_id, intent, transaction_id, at_ms)
-     values (:slot, :keyId, :intent, :transactionId, :atMs) on conflict do nothing`,
+    `insert into slots (slot, key_id, intent, transaction_id, value_sat, at_ms)
+     values (:slot, :keyId, :intent, :transactionId, :valueSat, :atMs) on conflict do nothing`,
   );
   const putPayment = db.prepare(
     `insert into payments (transaction_id, key_id, slot, intent, valid_before, decision_id, at_ms)
@@ -65,9 +69,13 @@ export function createRecordStore({ db, now }: { db: DatabaseSync; now: () => Da
   );
 
   function check(use: SlotUse): void {
-    const slot = selectSlot.get(use.slot) as BoundSlot | undefined;
+    const slots = new Map<string, BoundSlot>();
+    for (const { slot } of placesOf(use)) {
+      const bound = selectSlot.get(slot) as BoundSlot | undefined;
+      if (bound) slots.set(slot, bound);
+    }
     const payment = selectPayment.get(use.transactionId) as BoundPayment | undefined;
-    checkUse(use, { slot, payment, now: now() });
+    checkUse(use, { slots, payment, now: now() });
   }
 
   return {
@@ -85,22 +93,22 @@ export function createRecordStore({ db, now }: { db: DatabaseSync; now: () => Da
       check(use);
       const { keyId, slot, intent, transactionId, decisionId, validBefore } = use;
       const atMs = now().getTime();
-      insertSlot.run({ slot, keyId, intent, transactionId, atMs });
+      for (const place of placesOf(use)) insertSlot.run({ ...place, keyId, intent, transactionId, atMs });
       if (intent !== '') putPayment.run({ transactionId, keyId, slot, intent, validBefore, decisionId, atMs });
     },
     noteSignature: ({ address, digest, keyId, signature }) =>
-      void putSignature.run({ address: address.toLowerCase(), digest, keyId, signature, atMs: now().getTime() }),
+      void putSignature.run({ address: walletName(address), digest, keyId, signature, atMs: now().getTime() }),
     learnSignature({ address, digest, signature }) {
       // The one write that need not be on disk when it is answered: a second wait for the disk in every signature.
       db.exec('pragma synchronous = normal');
       try {
-        learn.run({ address: address.toLowerCase(), digest, signature });
+        learn.run({ address: walletName(address), digest, signature });
       } finally {
         db.exec('pragma synchronous = full');
       }
     },
     findSignature({ address, digest }) {
-      const row = selectSignature.get({ address: address.toLowerCase(), digest }) as
+      const row = selectSignature.get({ address: walletName(address), digest }) as
         | { signature: Uint8Array }
         | undefined;
       return row?.signature;

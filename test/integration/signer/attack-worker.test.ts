@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { encodeFunctionData, erc20Abi, parseAbi } from 'viem';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { deriveEvmAddress } from '../../../shared/chain/derive-address.ts';
+import { deriveEvmAddress } from '../../../shared/chain/evm/derive-address.ts';
 import type { EvmTransaction, PolicyReceipt } from '../../../shared/domain/receipt.ts';
 import { createSignerTransport, type SignerPeer, type SignerTransport } from '../../../signer/call.ts';
 import { createSignerClient } from '../../../signer/client.ts';

@@ -236,7 +236,7 @@ describe('a coordinator that owns no signer', () => {
   }, 180_000);
 
   async function expectSignature({ signature, digest }: Said, payments: SignRequest[]): Promise<void> {
-    expect(payments.map(({ payload }) => digestOf(payload))).toContain(digest);
+    expect(payments.map(({ payload, address }) => digestOf(payload, address))).toContain(digest);
     const v = 27 + Number.parseInt(signature!.slice(-2), 16);
     const address = await recoverAddress({
       hash: digest!,

@@ -54,7 +54,7 @@ async function judge(p: { honest: Party; plan: Plan; request: SignRequest; outco
   expect(signers.broken).toEqual([]);
   if ('signature' in outcome) {
     // The coordinator has recovered it to the wallet, over the digest that it computed itself.
-    expect(outcome.signature.digest).toBe(digestOf(p.request.payload));
+    expect(outcome.signature.digest).toBe(digestOf(p.request.payload, p.request.address));
     expect(bans).toEqual([]);
     return;
   }
@@ -168,7 +168,9 @@ describe('a signer that cheats while it signs', () => {
         },
       };
       const about = (request: SignRequest, subject: string) =>
-        subject.replace(/digest 0x[0-9a-f]+/, `digest ${digestOf(request.payload)}`).replace(/txn_\d+/, txnOf(request));
+        subject
+          .replace(/digest 0x[0-9a-f]+/, `digest ${digestOf(request.payload, request.address)}`)
+          .replace(/txn_\d+/, txnOf(request));
       hostile.hear = ({ context, body }) => ({
         context: { ...context, subject: about(wanted, context.subject) },
         body,
@@ -219,12 +221,14 @@ describe('after all of that', () => {
     await signers.close();
     for (const dir of dirs) {
       const db = new DatabaseSync(join(dir, 'signer.sqlite'), { readOnly: true });
-      const rows = db.prepare('select payload, digest, transaction_id as "transactionId" from signing_log').all();
+      const rows = db
+        .prepare('select payload, digest, address, transaction_id as "transactionId" from signing_log')
+        .all();
       db.close();
       expect(rows.length).toBeGreaterThan(10);
-      for (const { payload, digest, transactionId } of rows) {
+      for (const { payload, digest, address, transactionId } of rows) {
         const parsed = JSON.parse(payload as string);
-        expect(`0x${Buffer.from(digest as Uint8Array).toString('hex')}`).toBe(digestOf(parsed));
+        expect(`0x${Buffer.from(digest as Uint8Array).toString('hex')}`).toBe(digestOf(parsed, address as string));
         expect(transactionId).toBe(`txn_${parsed.transaction.nonce}`);
       }
     }

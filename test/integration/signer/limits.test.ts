@@ -1,6 +1,6 @@
 import { type CryptoKey, exportJWK, generateKeyPair } from 'jose';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { deriveEvmAddress } from '../../../shared/chain/derive-address.ts';
+import { deriveEvmAddress } from '../../../shared/chain/evm/derive-address.ts';
 import { createSignerTransport, type SignerPeer, type SignerTransport } from '../../../signer/call.ts';
 import { createSignerClient, type SignerClient } from '../../../signer/client.ts';
 import { coordinateKeygen } from '../../../signer/coordinate-keygen.ts';

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { type Address, createPublicClient, erc20Abi, http } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { deriveEvmAddress } from '../../../shared/chain/derive-address.ts';
+import { deriveEvmAddress } from '../../../shared/chain/evm/derive-address.ts';
 import { createSignerTransport, type SignerPeer, type SignerTransport } from '../../../signer/call.ts';
 import { createSignerClient, type SignerClient } from '../../../signer/client.ts';
 import { coordinateSign } from '../../../signer/coordinate-sign.ts';

@@ -10,7 +10,7 @@ import {
   signatureToCompactSignature,
 } from 'viem';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { deriveEvmAddress } from '../../../shared/chain/derive-address.ts';
+import { deriveEvmAddress } from '../../../shared/chain/evm/derive-address.ts';
 import { isSignedByPayer } from '../../../shared/chain/evm/transfer-authorization.ts';
 import type { AuthorizationPayload } from '../../../shared/domain/receipt.ts';
 import { createSignerTransport, type SignerPeer, type SignerTransport } from '../../../signer/call.ts';

@@ -54,7 +54,7 @@ describe('an authorisation', () => {
         const { nonce, validAfter, validBefore } = signed;
         const authorization = ours(each, { nonce, validAfter: +validAfter, validBefore: +validBefore });
         const payload = payloadSchema.parse({ kind: 'transfer-authorization', authorization });
-        expect(digestOf(payload)).toBe(digest);
+        expect(digestOf(payload, authorization.from)).toBe(digest);
         expect(await isSignedByPayer(authorization, signature)).toBe(true);
       }),
     );

@@ -6,7 +6,6 @@ import fc from 'fast-check';
 import { type CryptoKey, exportJWK, generateKeyPair } from 'jose';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { SignPayload } from '../../../shared/domain/receipt.ts';
-import { transactionSlot } from '../../../shared/domain/slot.ts';
 import type { SignerContext } from '../../../signer/context.ts';
 import { createHoldTable } from '../../../signer/holds.ts';
 import { createKek, createKeyEncryption } from '../../../signer/kek.ts';
@@ -17,6 +16,7 @@ import { registerOwnerKey, replaceOwnerKey, signOwnerKeyChange } from '../../../
 import { PARTIES, type Party } from '../../../signer/parties.ts';
 import { DAY_MS, type Level, spentInDay } from '../../../signer/rolling-day.ts';
 import { limitsInForce, listLimits, setLimits } from '../../../signer/set-limits.ts';
+import { useOf } from '../../../signer/slot.ts';
 import { openSignerStore } from '../../../signer/store.ts';
 import { nativeTransfer, TOKEN, tokenTransfer } from '../../support/payments.ts';
 
@@ -155,10 +155,8 @@ class Signature {
     this.second?.close();
   }
 }
-const slotOf = (payload: SignPayload, of: string) =>
-  payload.kind === 'evm-transaction'
-    ? transactionSlot({ ...payload.transaction, wallet: of })
-    : payload.authorization.nonce;
+const slotOf = (payload: SignPayload, address: string) =>
+  useOf({ keyId, address, payload, transactionId: 'txn', decisionId: 'dec', replaces: [] }).slot;
 
 const pairs = PARTIES.flatMap((a) => PARTIES.filter((b) => b !== a).map((b) => [a, b] as const));
 

@@ -149,7 +149,7 @@ describe('the records of a signer', () => {
     bind('txn_3', authorise('aa', 1));
     const slotRow = (...asked: Parameters<typeof row>) => {
       const { slot, intent, transactionId, atMs } = row(...asked);
-      return { slot, intent, transactionId, atMs };
+      return { slot, intent, transactionId, valueSat: null, atMs };
     };
     const rows = [slotRow('txn_x', send(7), 1), slotRow('txn_4', send(8), 1), slotRow('txn_1', noop(7), 1)];
     expect(store.mergeSlots({ keyId, rows })).toEqual([use('t', send(7)).slot]);

@@ -1,17 +1,26 @@
 import { describe, expect, it } from 'vitest';
-import { checkUse, type SlotUse } from '../../../signer/records.ts';
+import { type BoundPayment, type BoundSlot, checkUse, type SlotUse } from '../../../signer/records.ts';
 
 const A = 'eip155:1/0xwallet/nonce/7';
 const B = 'eip155:1/0xwallet/nonce/8';
 const now = new Date('2026-03-01T00:00:00Z');
 const use: SlotUse = {
   ...{ keyId: 'key', slot: A, intent: 'native/0xshop/5', transactionId: 'txn_1', decisionId: 'dec_1' },
-  ...{ replaces: [], validBefore: null },
+  ...{ replaces: [], validBefore: null, coins: [] },
 };
 const bound = { slot: A, intent: use.intent, validBefore: null };
 const unknown = { slot: undefined, payment: undefined, now };
-const same = { intent: use.intent, transactionId: 'txn_1' };
+const same = { intent: use.intent, transactionId: 'txn_1', valueSat: null };
 const noop: SlotUse = { ...use, intent: '' };
+
+interface Known {
+  slot: BoundSlot | undefined;
+  payment: BoundPayment | undefined;
+  now: Date;
+}
+/** What is recorded of the one slot that a use takes. */
+const check = (asked: SlotUse, { slot, ...known }: Known) =>
+  checkUse(asked, { ...known, slots: new Map(slot ? [[asked.slot, slot]] : []) });
 
 describe('a use of a slot', () => {
   it.each([
@@ -29,7 +38,7 @@ describe('a use of a slot', () => {
       { ...unknown, payment: { ...bound, validBefore: now.getTime() / 1000 } },
     ],
   ])('is allowed %s', (_, asked, known) => {
-    expect(() => checkUse(asked, known)).not.toThrow();
+    expect(() => check(asked, known)).not.toThrow();
   });
 
   it.each([
@@ -40,7 +49,12 @@ describe('a use of a slot', () => {
       /was used for payment txn_1/,
     ],
     ['by another payment', { ...use, transactionId: 'txn_2' }, { ...unknown, slot: same }, /takes no payment txn_2/],
-    ['that was used up', use, { ...unknown, slot: { intent: '', transactionId: 'txn_1' } }, /was used to pay nobody/],
+    [
+      'that was used up',
+      use,
+      { ...unknown, slot: { intent: '', transactionId: 'txn_1', valueSat: null } },
+      /was used to pay nobody/,
+    ],
     [
       'for a payment that has another one',
       { ...use, slot: B },
@@ -72,7 +86,7 @@ describe('a use of a slot', () => {
       /ended before it was signed/,
     ],
   ])('is refused %s', (_, asked, known, message) => {
-    expect(() => checkUse(asked, known)).toThrow(
+    expect(() => check(asked, known)).toThrow(
       expect.objectContaining({ code: 'slot_taken', message: expect.stringMatching(message) }),
     );
   });
