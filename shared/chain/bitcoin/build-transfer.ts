@@ -8,8 +8,8 @@ import { refusalOf } from './quote-transfer.ts';
  * The one transaction that carries out an intent: coins that no other payment has, the payee, and what is left back to
  * the wallet.
  * @param p.from address of the wallet
- * @returns `wait` when the free coins do not suffice, or not for the fee that the intent allows: payments under way give
- *   change back, and what the chain says next counts with it
+ * @returns `wait` when the free coins do not suffice: payments under way give change back, and what the chain says next
+ *   counts with it. What it costs depends on which coins are free, and may be more than was foreseen
  * @throws RangeError for what nodes would not pass on: `prepare` refuses it
  */
 export async function buildTransfer({
@@ -29,7 +29,7 @@ export async function buildTransfer({
   if (refusal) throw new RangeError(`This payment cannot be built: ${refusal}.`);
   const coins = await places.freeCoins(prepared.coins);
   const chosen = chooseCoins({ payment, coins, rates: prepared });
-  if (!chosen || chosen.feeSat > BigInt(intent.max_fee_minor)) return { outcome: 'wait' };
+  if (!chosen) return { outcome: 'wait' };
   const inputs = chosen.coins.map(({ txid, vout, valueSat }) => ({ txid, vout, valueSat }));
   const outputs = [{ address: to, valueSat: intent.amount_minor }];
   if (chosen.changeSat > 0n) outputs.push({ address: from, valueSat: chosen.changeSat.toString() });

@@ -200,7 +200,7 @@ describe('allot, where money is in coins', () => {
     const agent = await insertTestAgent(pool);
     const ids = [await allowed(agent, bitcoin, 50_000n), await allowed(agent, bitcoin, 50_000n)];
     for (const id of ids) {
-      await given(id, [coin(100_000)]);
+      await given(id, [coin(100_000), coin(100_000)]);
       await store(id);
       await pool.query('update attempts set sent_at = now(), waiting_block = 10 where transaction_id = $1', [id]);
     }
