@@ -16,6 +16,7 @@ import { DatabaseSync } from 'node:sqlite';
 const NEEDED_BYTES = 500_000_000;
 /** Everything that a stack keeps in its home, and nothing else: a reset removes these. */
 const CONTENTS = [
+  'bitcoin',
   'chain',
   'dev.json',
   'keys',
@@ -43,6 +44,9 @@ export interface DevFacts {
   /** CAIP-2. */
   chain: string;
   usdc_address: string;
+  /** Esplora-style API of the local Bitcoin network, and its CAIP-2 name; only with `--bitcoin`. */
+  bitcoin_url?: string;
+  bitcoin_chain?: string;
   /** Role `purser_app`. */
   database_url: string;
   signer_urls: string[];

@@ -14,13 +14,21 @@ export interface StackPorts {
   temporal: number | undefined;
   temporalUi: number | undefined;
   postgres: number | undefined;
+  /** Of the local Bitcoin network's Esplora-style API; undefined where there is none. */
+  bitcoin: number | undefined;
 }
 
 const SIGNER_PORTS = 'PURSER_SIGNER_PORTS';
 const DEFAULT_SIGNER_PORTS = '7101,7102,7103';
 
-/** Decides on all ports before anything is started. Throws {@link PortUnavailable} for the first that cannot be used. */
-export async function stackPorts(env: NodeJS.ProcessEnv): Promise<StackPorts> {
+/**
+ * Decides on all ports before anything is started. Throws {@link PortUnavailable} for the first that cannot be used.
+ * @param bitcoin whether there is to be a local Bitcoin network
+ */
+export async function stackPorts(
+  env: NodeJS.ProcessEnv,
+  { bitcoin = false }: { bitcoin?: boolean } = {},
+): Promise<StackPorts> {
   const choose = (variable: string, purpose: string, fallback: number) =>
     choosePort(env, { variable, purpose, fallback });
   const ports: StackPorts = {
@@ -33,6 +41,7 @@ export async function stackPorts(env: NodeJS.ProcessEnv): Promise<StackPorts> {
     mail: await choose('PURSER_MAIL_PORT', 'the inbox', 8025),
     smtp: await choose('PURSER_SMTP_PORT', 'mail by SMTP', 1025),
     provider: await choose('PURSER_PROVIDER_PORT', 'the identity provider', 9080),
+    bitcoin: bitcoin ? await choose('PURSER_BITCOIN_PORT', "the local Bitcoin network's API", 3002) : undefined,
   };
   refuseRepeats(ports);
   return ports;

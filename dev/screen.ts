@@ -12,6 +12,11 @@ export function screen(o: { facts: DevFacts; homePath: string; seconds: number }
     ['API reference', `${facts.base_url}/docs`],
     ['Temporal UI', facts.temporal_ui || `(server at ${facts.temporal_address})`],
     ['Chain RPC', `${facts.rpc_url}  (${facts.chain}, USDC ${facts.usdc_address})`],
+    ...(facts.bitcoin_url === undefined
+      ? []
+      : [
+          ['Bitcoin', `${facts.bitcoin_url}  (${facts.bitcoin_chain}; Esplora-style API, regtest)`] as [string, string],
+        ]),
     ['Mail', `${facts.mail_url}  (what people who approve payments are sent)`],
     ['API key', facts.api_key],
     ['Sign in', `${facts.base_url}/auth/oidc/redirect  (in a browser; choose who you are)`],
@@ -28,6 +33,9 @@ export function screen(o: { facts: DevFacts; homePath: string; seconds: number }
     '',
     `  ${exampleCommand(facts)}`,
     '',
+    ...(facts.bitcoin_chain === undefined
+      ? []
+      : [`With ${facts.bitcoin_chain} in place of ${facts.chain} its wallet is one of Bitcoin, and gets 1 BTC.`, '']),
     'Sign in as its owner, from the command line; prints tokens as JSON:',
     '',
     `  npm run --silent sign-in -- ${OWNER_EMAIL}`,

@@ -5,6 +5,9 @@ import type { Party } from '../signer/client.ts';
 import { APPROVER_EMAIL, ensureAccount, keepPeople, OWNER_EMAIL } from './account.ts';
 import { ensureAccountKey } from './account-key.ts';
 import { LOCAL_CHAIN, startAnvil } from './anvil.ts';
+import { type BitcoinChain, startBitcoinChain } from './bitcoin-chain.ts';
+import { REGTEST_CHAIN } from './btcd.ts';
+import { btcdBinary } from './btcd-binary.ts';
 import { startFaucet } from './faucet.ts';
 import type { DevFacts, Home } from './home.ts';
 import { startMailbox } from './mailbox.ts';
@@ -20,7 +23,7 @@ import { prepareKeys, signerEndpoints, startSigner } from './signers.ts';
 import { type Supervised, supervise } from './supervise.ts';
 import { registerSearchAttributes, startTemporal } from './temporal.ts';
 import { temporalBinary } from './temporal-binary.ts';
-import { deployToken } from './token.ts';
+import { deployToken, type LocalToken } from './token.ts';
 
 const PARTIES: readonly Party[] = [1, 2, 3];
 const MAIL_FROM = 'Purser <purser@example.com>';
@@ -55,12 +58,16 @@ export interface Stack {
  */
 export async function startStack(context: StackContext): Promise<Stack> {
   const { env, home, ports, progress } = context;
-  const [database, temporal, chain, signers] = await Promise.all([
+  const [database, temporal, chain, bitcoin, signers] = await Promise.all([
     progress.step('Postgres', () => provideDatabase(context)),
     progress.step('Temporal', (detail) => provideTemporal(context, detail)),
     progress.step('local chain with test USDC', () => provideChain(context)),
+    ports.bitcoin === undefined
+      ? undefined
+      : progress.step('local Bitcoin network', (detail) => provideBitcoin(context, { port: ports.bitcoin!, detail })),
     progress.step('three signers', () => provideSigners(context)),
   ]);
+  const faucet = await startFaucet(chain.token, bitcoin);
   await progress.step('database schema', () => migrate({ databaseUrl: database.ownerUrl, log: progress.line }));
   const before = home.readFacts();
   const known = before && { accountId: before.account_id, apiKey: before.api_key };
@@ -74,7 +81,7 @@ export async function startStack(context: StackContext): Promise<Stack> {
   const provider = await progress.step('identity provider', () => provideProvider(context, { baseUrl }));
   await keepPeople({ databaseUrl: database.appUrl, from: before?.provider_url, to: provider.issuer });
 
-  const extraTokens = [`${LOCAL_CHAIN}/erc20:${chain.usdcAddress}=USDC/6/USD Coin/2`, env.PURSER_EXTRA_TOKENS]
+  const extraTokens = [`${LOCAL_CHAIN}/erc20:${chain.token.address}=USDC/6/USD Coin/2`, env.PURSER_EXTRA_TOKENS]
     .filter(Boolean)
     .join(',');
   // For `npm run signers`.
@@ -89,13 +96,13 @@ export async function startStack(context: StackContext): Promise<Stack> {
     PURSER_PORT: String(ports.api),
     DATABASE_URL: database.appUrl,
     TEMPORAL_ADDRESS: temporal.address,
-    PURSER_CHAINS: env.PURSER_CHAINS ?? LOCAL_CHAIN,
+    ...chainsEnv({ env, bitcoin }),
     PURSER_EXTRA_TOKENS: extraTokens,
     PURSER_RPC_EIP155_31337: chain.rpcUrl,
     PURSER_POLICY_KEY_FILE: signers.keys.policy.identityFile,
     PURSER_COORDINATOR_KEY_FILE: signers.keys.coordinator.identityFile,
     PURSER_SIGNERS: JSON.stringify(signers.endpoints),
-    PURSER_FAUCET_URL: chain.faucetUrl,
+    PURSER_FAUCET_URL: faucet.url,
     PURSER_SMTP_URL: people.smtpUrl,
     PURSER_MAIL_FROM: MAIL_FROM,
     PURSER_PUBLIC_URL: baseUrl,
@@ -144,7 +151,8 @@ export async function startStack(context: StackContext): Promise<Stack> {
     temporal_address: temporal.address,
     rpc_url: chain.rpcUrl,
     chain: LOCAL_CHAIN,
-    usdc_address: chain.usdcAddress,
+    usdc_address: chain.token.address,
+    ...(bitcoin && { bitcoin_url: bitcoin.url, bitcoin_chain: REGTEST_CHAIN }),
     database_url: database.appUrl,
     signer_urls: signers.endpoints.map((signer) => signer.url),
     mail_url: people.url,
@@ -163,6 +171,8 @@ export async function startStack(context: StackContext): Promise<Stack> {
       await Promise.all(signers.parts.map((signer) => signer.stop()));
       await temporal.stop();
       await database.stop();
+      await faucet.stop();
+      await bitcoin?.stop();
       await chain.stop();
     },
   };
@@ -217,23 +227,35 @@ async function provideTemporal(
   return { address, uiUrl, stop: part.stop };
 }
 
-async function provideChain(
-  context: StackContext,
-): Promise<Part & { rpcUrl: string; usdcAddress: string; faucetUrl: string }> {
+async function provideChain(context: StackContext): Promise<Part & { rpcUrl: string; token: LocalToken }> {
   const { guard, home, ports } = context;
   const options = { port: ports.rpc, dir: home.file('chain'), logFile: log(context, 'chain') };
   const part = await keep(context, 'The local chain', () => startAnvil(guard, options));
   const { rpcUrl } = part.current();
-  const token = await deployToken({ rpcUrl });
-  const faucet = await startFaucet(token);
+  return { rpcUrl, token: await deployToken({ rpcUrl }), stop: part.stop };
+}
+
+async function provideBitcoin(
+  context: StackContext,
+  { port, detail }: { port: number; detail: (text: string) => void },
+): Promise<BitcoinChain> {
+  const { env, guard, home } = context;
+  return startBitcoinChain(guard, {
+    binary: await btcdBinary(env, { onProgress: detail }),
+    dir: home.file('bitcoin'),
+    port,
+    logFile: log(context, 'bitcoin'),
+    keep: (start) => keep(context, 'The Bitcoin node', start),
+  });
+}
+
+/** Which chains are served, and where the local Bitcoin network answers if there is one. */
+function chainsEnv({ env, bitcoin }: { env: NodeJS.ProcessEnv; bitcoin: BitcoinChain | undefined }): NodeJS.ProcessEnv {
+  const chains = env.PURSER_CHAINS ?? LOCAL_CHAIN;
+  if (!bitcoin) return { PURSER_CHAINS: chains };
   return {
-    rpcUrl,
-    usdcAddress: token.address,
-    faucetUrl: faucet.url,
-    async stop() {
-      await faucet.stop();
-      await part.stop();
-    },
+    PURSER_CHAINS: chains.includes(REGTEST_CHAIN) ? chains : `${chains},${REGTEST_CHAIN}`,
+    [`PURSER_RPC_${REGTEST_CHAIN.toUpperCase().replaceAll(/\W/g, '_')}`]: bitcoin.url,
   };
 }
 

@@ -7,15 +7,17 @@ import { createProgress } from './progress.ts';
 import { screen } from './screen.ts';
 import { startStack } from './stack.ts';
 
-const USAGE = `Usage: npm start [-- --reset]
+const USAGE = `Usage: npm start [-- [--reset] [--bitcoin]]
 
-  --reset   forget all data of this home first: database, workflows, chain, keys, mail
-  --help    this text
+  --reset     forget all data of this home first: database, workflows, chain, keys, mail
+  --bitcoin   a local Bitcoin network as well (regtest): a btcd node, built on first use, for which Go is needed, or
+              PURSER_BTCD_BINARY that names one
+  --help      this text
 
   PURSER_HOME (default .purser) holds all data. Ports: PURSER_PORT 8080, PURSER_TEMPORAL_PORT 7233,
   PURSER_TEMPORAL_UI_PORT 8233, PURSER_POSTGRES_PORT 5433, PURSER_RPC_PORT 8545,
   PURSER_SIGNER_PORTS 7101,7102,7103, PURSER_MAIL_PORT 8025, PURSER_SMTP_PORT 1025,
-  PURSER_PROVIDER_PORT 9080; 0 picks a free one.
+  PURSER_PROVIDER_PORT 9080, PURSER_BITCOIN_PORT 3002; 0 picks a free one.
   TEMPORAL_ADDRESS and DATABASE_URL (with DATABASE_OWNER_URL) use servers of yours instead.
 `;
 
@@ -32,7 +34,9 @@ function stopRequest(): Promise<string> {
 }
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { reset: { type: 'boolean' }, help: { type: 'boolean' } } });
+  const { values } = parseArgs({
+    options: { reset: { type: 'boolean' }, bitcoin: { type: 'boolean' }, help: { type: 'boolean' } },
+  });
   if (values.help) return void process.stdout.write(USAGE);
   // Nobody may read us any more (`npm start | head`); that is no reason to die without stopping the others.
   process.stdout.on('error', () => {});
@@ -40,7 +44,7 @@ async function main(): Promise<void> {
   const stopped = stopRequest();
   const from = performance.now();
   const home = openHome(process.env, { reset: values.reset ?? false });
-  const ports = await stackPorts(process.env);
+  const ports = await stackPorts(process.env, { bitcoin: values.bitcoin ?? false });
   const guard = startGuard();
   const progress = createProgress(process.stdout);
   const ending = new AbortController();

@@ -1,0 +1,66 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createTreasury, fillTreasury, minerAddress } from '../../dev/bitcoin-treasury.ts';
+import { btcdPassword, REGTEST_CHAIN, startBtcd } from '../../dev/btcd.ts';
+import { btcdBinary } from '../../dev/btcd-binary.ts';
+import type { BtcdRpc } from '../../dev/btcd-rpc.ts';
+import { type EsploraDoor, startEsploraDoor } from '../../dev/esplora.ts';
+import { freePort } from '../../dev/ports.ts';
+import { startGuard } from '../../dev/process.ts';
+
+/** A Bitcoin network of one test file's own: a real node, and the door in front of it. Nothing mines by itself. */
+export interface TestBitcoin {
+  /** CAIP-2 name of regtest. */
+  readonly chain: string;
+  /** Of the door; the same after `restart`. */
+  readonly url: string;
+  readonly rpc: BtcdRpc;
+  /** Makes blocks with what waits. @returns their hashes */
+  mine(blocks?: number): Promise<string[]>;
+  /** Pays addresses, one coin for each amount, and mines that. @param outputs amounts in satoshis @returns its id */
+  pay(outputs: readonly { address: string; valueSat: bigint }[]): Promise<string>;
+  /** Stops the node and starts it again: the chain is there as before, the mempool is empty. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Starts a fresh network on free ports, with coins to give away; some 0.5 s, and half a minute at the first build. */
+export async function startTestBitcoin(): Promise<TestBitcoin> {
+  const dir = mkdtempSync(join(tmpdir(), 'purser-bitcoin-'));
+  const guard = startGuard();
+  const options = {
+    binary: await btcdBinary(process.env, { onProgress: (message) => console.log(message) }),
+    port: await freePort(),
+    password: btcdPassword(),
+    dir: join(dir, 'node'),
+    minerAddress,
+    logFile: join(dir, 'node.log'),
+  };
+  let node = await startBtcd(guard, options);
+  await fillTreasury(node);
+  const { rpc } = node;
+  const treasury = createTreasury(rpc);
+  const door: EsploraDoor = await startEsploraDoor({ rpc });
+  return {
+    chain: REGTEST_CHAIN,
+    url: door.url,
+    rpc,
+    mine: (blocks) => node.mine(blocks),
+    async pay(outputs) {
+      const txid = await treasury.pay(outputs);
+      await node.mine();
+      return txid;
+    },
+    async restart() {
+      await node.stop();
+      node = await startBtcd(guard, options);
+    },
+    async stop() {
+      await door.stop();
+      await node.stop();
+      await guard.stop();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
