@@ -14,7 +14,7 @@ import { attachPolicies } from './attach-policies.ts';
  * Copies a template's policies to an agent: all of them or none, in one database transaction under the agent's lock, so
  * that every payment is judged by the policies before or by those after, never by some of both.
  * @returns the new policies in the template's order, as on the wire
- * @throws PurserError 400 for an agent of nobody or an owner who is not known, 403 where the agent would have too many
+ * @throws PurserError 400 for an agent of nobody, one on a chain that has not the addresses, or an owner who is not known; 403 where the agent would have too many
  */
 export async function applyTemplate(
   pool: Pool,
@@ -33,7 +33,7 @@ export async function applyTemplate(
     await lockAgent(db, { id: agentId });
     const before = await policiesShown(db, { agentId });
     if (body.mode === 'replace') await deletePoliciesOfAgent(db, { agentId });
-    const rows = await attachPolicies(db, { accountId, agentId, policies: template.policies });
+    const rows = await attachPolicies(db, { accountId, agentId, policies: template.policies, template: template.name });
     const answer = { data: rows.map(renderPolicy) };
     await insertAudit(db, {
       accountId,

@@ -5,6 +5,7 @@ import { deletePolicy, findPolicy, type PolicyRow, replaceRules } from '../../sh
 import { inTransaction, type Pool, type Queryable } from '../../shared/db/pool.ts';
 import type { Once } from '../idempotency.ts';
 import { renderPolicy } from '../render/policy.ts';
+import { requirePayable } from '../require-payable.ts';
 import { attachPolicies, type GivenPolicy } from './attach-policies.ts';
 
 // Each of these is one database transaction with its audit entry, under the agent's lock.
@@ -34,14 +35,19 @@ export function createPolicy(
   });
 }
 
-/** Replaces a policy's rules as a whole. @returns the policy as it is now, unless it was deleted meanwhile */
+/**
+ * Replaces a policy's rules as a whole.
+ * @returns the policy as it is now, unless it was deleted meanwhile
+ * @throws PurserError 400 for an address that the agent cannot pay
+ */
 export function replacePolicy(
   pool: Pool,
-  { id, agent_id: agentId, account_id: accountId }: PolicyRow,
+  { id, agent_id: agentId, account_id: accountId, type }: PolicyRow,
   { acting, rules }: { acting: Acting; rules: Record<string, unknown> },
 ): Promise<PolicyRow | undefined> {
   return inTransaction(pool, async (db) => {
-    await lockAgent(db, { id: agentId });
+    const agent = await lockAgent(db, { id: agentId });
+    if (agent) requirePayable({ type, rules }, { agent, place: (path) => ({ named: path, param: path }) });
     await remindOfAgent(db, { agentId });
     const before = await findPolicy(db, { id, accountId });
     const after = await replaceRules(db, { id, accountId, rules });

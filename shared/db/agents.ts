@@ -131,6 +131,7 @@ interface LockedAgent {
   readonly id: string;
   /** Of a deleted one: `inactive`. */
   readonly status: AgentStatus;
+  readonly chain: string;
   readonly is_deleted: boolean;
 }
 
@@ -140,7 +141,7 @@ interface LockedAgent {
  */
 export async function lockAgent(db: Queryable, { id }: { id: string }): Promise<LockedAgent | undefined> {
   const { rows } = await db.query<LockedAgent>(
-    'select id, status, deleted_at is not null as is_deleted from agents where id = $1 for no key update',
+    'select id, status, chain, deleted_at is not null as is_deleted from agents where id = $1 for no key update',
     [id],
   );
   return rows[0];

@@ -20,11 +20,12 @@ export const addressControl: PolicyKind<AddressControlRules> = {
       refuseContradictions,
     ),
   windowsMs: () => [],
+  // Both were brought into the one form that their chain has when they were written: equal addresses are equal text.
   judge({ allowed_addresses: allowed, blocked_addresses: blocked }, { payment: { toAddress } }) {
     return {
       checks: [
-        ...(blocked ? [checkOf('blocked_addresses', blocked, toAddress, !has(blocked, toAddress))] : []),
-        ...(allowed ? [checkOf('allowed_addresses', allowed, toAddress, has(allowed, toAddress))] : []),
+        ...(blocked ? [checkOf('blocked_addresses', blocked, toAddress, !blocked.includes(toAddress))] : []),
+        ...(allowed ? [checkOf('allowed_addresses', allowed, toAddress, allowed.includes(toAddress))] : []),
       ],
     };
   },
@@ -49,21 +50,10 @@ function refuseContradictions(rules: AddressControlRules, context: z.RefinementC
 
 /** Index of the first of `list` that is in `others` too, or -1. */
 function indexOfShared(others: readonly string[], list: readonly string[]): number {
-  const known = new Set(others.map(comparable));
-  return list.findIndex((each) => known.has(comparable(each)));
+  const known = new Set(others);
+  return list.findIndex((each) => known.has(each));
 }
 
 function checkOf(rule: string, list: readonly string[], attempted: string, passed: boolean): Check {
   return { rule, limit: listInWords(list), attempted, used: null, remaining: null, resets_at: null, passed };
-}
-
-function has(list: readonly string[], address: string): boolean {
-  const wanted = comparable(address);
-  // Both were normalised when they were written, so that looking for equal text finds nearly all.
-  return list.includes(address) || list.some((each) => comparable(each) === wanted);
-}
-
-/** Hexadecimal addresses are numbers, whose letters may be of either case; all others are told apart by case. */
-function comparable(address: string): string {
-  return address.startsWith('0x') || address.startsWith('0X') ? address.toLowerCase() : address;
 }

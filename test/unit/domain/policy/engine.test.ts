@@ -222,11 +222,10 @@ describe('the policy engine', () => {
     const other = '0x7E5F4552091A69125d5DfCb7b8C2659029395Bdf';
     const outcome = (rules: unknown, toAddress = recipient) =>
       judged([policy('address_control', rules)], { payment: paymentOf({ toAddress }) }).decision.outcome;
-    expect(outcome({ allowed_addresses: [recipient.toLowerCase()] })).toBe('allow');
-    expect(outcome({ allowed_addresses: [recipient] }, recipient.toLowerCase())).toBe('allow');
+    expect(outcome({ allowed_addresses: [other, recipient] })).toBe('allow');
     expect(outcome({ allowed_addresses: [other] })).toBe('deny');
     expect(outcome({ blocked_addresses: [other] })).toBe('allow');
-    expect(outcome({ blocked_addresses: [`0x${recipient.slice(2).toUpperCase()}`] })).toBe('deny');
+    expect(outcome({ blocked_addresses: [other, recipient] })).toBe('deny');
     // Two policies: one allows, the other blocks.
     const both = [
       policy('address_control', { allowed_addresses: [recipient] }),
@@ -238,12 +237,17 @@ describe('the policy engine', () => {
     });
   });
 
-  it('tells addresses that are no hexadecimal numbers apart by case', () => {
-    const toAddress = 'TJRabPrwbZy45sbavfcjinPJC18kjpRTv8';
+  it.each([
+    recipient,
+    'TJRabPrwbZy45sbavfcjinPJC18kjpRTv8',
+    'bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4',
+  ])('knows %s by its one written form', (toAddress) => {
     const outcome = (allowed: string) =>
       judged([policy('address_control', { allowed_addresses: [allowed] })], { payment: paymentOf({ toAddress }) })
         .decision.outcome;
-    expect([outcome(toAddress), outcome(toAddress.toLowerCase())]).toEqual(['allow', 'deny']);
+    expect(outcome(toAddress)).toBe('allow');
+    const other = toAddress === toAddress.toLowerCase() ? toAddress.toUpperCase() : toAddress.toLowerCase();
+    expect(outcome(other)).toBe('deny');
   });
 
   it('sends only the tokens that are allowed', () => {
