@@ -2,7 +2,7 @@ import type { Registry, Token } from '../../shared/chain/registry.ts';
 import { formatAmount } from '../../shared/domain/money.ts';
 import { PurserError } from '../../shared/errors.ts';
 import type { CheckBody } from '../schemas/x402-edge.ts';
-import { judgeOffer, quoted } from '../x402/choose-offer.ts';
+import { judgeOffer, quoted, readOfferAddress } from '../x402/choose-offer.ts';
 import type { Probe } from '../x402/probe.ts';
 import type { Offer, PaymentRequired } from '../x402/read-offers.ts';
 import { requireTargetUrl } from '../x402/require-target-url.ts';
@@ -62,12 +62,19 @@ function standsAgainst(
   }: { required: PaymentRequired; url: string; registry: Registry; token: Token | undefined },
 ): string | null {
   if (!registry.chain(offer.network)) return `network ${quoted(offer.network)} is not served here`;
-  if (!token) return `asset ${quoted(offer.asset)} is not known on ${offer.network}`;
+  if (!token) return assetFault(offer) ?? `asset ${quoted(offer.asset)} is not known on ${offer.network}`;
   const terms = { required, targetUrl, chain: offer.network, token, walletAddress: undefined, registry };
   const verdict = judgeOffer(offer, terms);
   return 'reason' in verdict ? verdict.reason : null;
 }
 
 function findToken(registry: Registry, { network, asset }: Offer): Token | undefined {
-  return registry.chain(network)?.tokens.find((each) => each.asset.toLowerCase() === asset.toLowerCase());
+  const chain = registry.chain(network);
+  const read = chain && readOfferAddress(asset, network);
+  return read && 'address' in read ? chain.tokens.find((each) => each.asset === read.address) : undefined;
+}
+
+function assetFault({ network, asset }: Offer): string | undefined {
+  const read = readOfferAddress(asset, network);
+  return 'fault' in read ? `asset ${read.fault}` : undefined;
 }

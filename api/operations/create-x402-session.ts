@@ -1,4 +1,4 @@
-import type { Registry, Token } from '../../shared/chain/registry.ts';
+import type { Chain, Registry, Token } from '../../shared/chain/registry.ts';
 import { type AgentRow, lockAgent, lockWallet } from '../../shared/db/agents.ts';
 import { type Acting, insertAudit } from '../../shared/db/audit.ts';
 import { heldBy, putHolds } from '../../shared/db/holds.ts';
@@ -44,7 +44,7 @@ export async function createSession(
   }: { accountId: string; plan: Plan; acting: Acting; body: CreateSessionBody; once: Once },
 ): Promise<SessionRow> {
   const agent = await requireActiveAgent(pool, { id: body.agent_id, accountId });
-  const chain = requireAgentChain(registry, { id: body.chain, agent });
+  const chain = requireAuthorizing(registry, requireAgentChain(registry, { id: body.chain, agent }));
   const token = requireAuthorizable(requireToken(registry, { chain, symbol: body.token ?? defaultToken }), chain.id);
   const session: NewSession = {
     id: newId('sess'),
@@ -63,6 +63,19 @@ export async function createSession(
   const row = await store(pool, { session, plan, acting, balance, once });
   await temporal.startSession(row);
   return row;
+}
+
+/** @throws PurserError 400 `invalid_chain` for one without a token that can be paid by a signed authorisation */
+function requireAuthorizing(registry: Registry, chain: Chain): Chain {
+  const serves = ({ tokens }: Chain) => tokens.some(isAuthorizable);
+  if (serves(chain)) return chain;
+  const others = registry.chains.filter(serves).map(({ id }) => id);
+  const where = others.length === 0 ? 'on none of those that are served here' : `on ${others.join(', ')}`;
+  throw new PurserError(
+    'invalid_chain',
+    `x402 cannot pay on ${chain.id}: none of its tokens is paid by a signed authorisation (EIP-3009). It can ${where}.`,
+    { param: 'chain' },
+  );
 }
 
 type AuthorizableToken = Token & { readonly asset: `0x${string}` };

@@ -66,12 +66,12 @@ export function judgeOffer(offer: Offer, terms: OfferTerms): JudgedOffer {
   const { required, targetUrl, chain, token, walletAddress, registry, maxAmountMinor } = terms;
   if (offer.scheme !== 'exact') return { reason: `scheme ${quoted(offer.scheme)} is not supported; exact is` };
   if (offer.network !== chain) return { reason: `network ${quoted(offer.network)} is not ${chain}` };
-  const asset = readAddress(offer.asset, chain);
+  const asset = readOfferAddress(offer.asset, chain);
   if ('fault' in asset) return { reason: `asset ${asset.fault}` };
   if (asset.address !== token.asset) return { reason: `asset ${asset.address} is not the ${token.symbol} of ${chain}` };
   if (!token.domain)
     return { reason: `${token.symbol} of ${chain} cannot be paid by a signed authorisation (EIP-3009)` };
-  const payee = readAddress(offer.payTo, chain);
+  const payee = readOfferAddress(offer.payTo, chain);
   if ('fault' in payee) return { reason: `payTo ${payee.fault}` };
   const payTo = payee.address;
   if (payTo === walletAddress) return { reason: 'payTo is the wallet that is to pay' };
@@ -156,7 +156,11 @@ const addressFaults: Readonly<Record<Extract<ReadAddress, { fault: string }>['fa
   wrong_network: 'is an address of another network',
 };
 
-function readAddress(text: string, chain: string): { readonly address: string } | { readonly fault: string } {
+/** An address as an offer on a chain writes it; or what is wrong with it, as the end of a reason. */
+export function readOfferAddress(
+  text: string,
+  chain: string,
+): { readonly address: string } | { readonly fault: string } {
   const read = familyOf(chain).readAddress(text, chain);
   return 'fault' in read ? { fault: addressFaults[read.fault] } : read;
 }
