@@ -1,4 +1,5 @@
 import type { TransactionPayload } from '../domain/receipt.ts';
+import type { Logger } from '../log.ts';
 import type { Chain, Token } from './registry.ts';
 
 /**
@@ -191,6 +192,18 @@ export interface ChainAdapter<
   }): Promise<AuthorizationUse[] | undefined>;
   /** What more than half of all configured endpoints say about an authorisation. */
   authorizationStanding(slot: AuthorizationSlot): Promise<AuthorizationStanding>;
+}
+
+/** What an adapter is made of. */
+export interface AdapterOptions {
+  readonly chain: Chain;
+  /** Endpoints in the order in which they are asked while they do equally well; may hold credentials. */
+  readonly urls: readonly string[];
+  /** The most that is paid for a unit of the chain's space, in the family's own unit; default: the chain's own. */
+  readonly maxFee?: bigint | undefined;
+  /** Default: the chain's own. */
+  readonly speedUpAfterBlocks?: number | undefined;
+  readonly logger?: Logger | undefined;
 }
 
 /** The chains that this process serves, by CAIP-2 id. */

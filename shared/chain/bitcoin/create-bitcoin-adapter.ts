@@ -1,5 +1,4 @@
-import type { ChainAdapter } from '../adapter.ts';
-import type { AdapterOptions } from '../create-adapter.ts';
+import type { AdapterOptions, ChainAdapter } from '../adapter.ts';
 
 export function createBitcoinAdapter(
   _o: Omit<AdapterOptions, 'maxFee'> & { ceilingSatPerKvb?: bigint | undefined },

@@ -1,5 +1,4 @@
-import type { ChainAdapter } from '../adapter.ts';
-import type { AdapterOptions } from '../create-adapter.ts';
+import type { AdapterOptions, ChainAdapter } from '../adapter.ts';
 
 export function createTronAdapter(
   _o: Omit<AdapterOptions, 'maxFee'> & { maxFeeSun?: bigint | undefined },
