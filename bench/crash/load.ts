@@ -1,5 +1,4 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Address } from 'viem';
 import { LOCAL_CHAIN } from '../../dev/anvil.ts';
 import type { CrashAgent } from './agents.ts';
 import type { Answer } from './client.ts';
@@ -8,9 +7,7 @@ import type { CrashWorld } from './world.ts';
 
 /** A payment that was asked for, and what was answered. */
 export interface Asked {
-  readonly planned: PlannedPayment;
-  readonly agent: CrashAgent;
-  readonly to: Address;
+  readonly planned: Pick<PlannedPayment, 'atMs' | 'client'>;
   /** Found again in the list by it; unique. */
   readonly memo: string;
   readonly body: object;
@@ -33,7 +30,7 @@ export function planAsked(plan: RoundPlan, agents: readonly CrashAgent[]): Asked
       ...{ agent_id: agent.id, direction: 'outbound', type: 'transfer', chain: LOCAL_CHAIN },
       ...{ to_address: to, amount, token, memo },
     };
-    return { planned, agent, to, memo, body, answers: [] };
+    return { planned, memo, body, answers: [] };
   });
 }
 

@@ -1,6 +1,7 @@
 // npm run crash: brings up a stack of its own, pays, and has everything go wrong meanwhile; then holds what the service
 // says against the chain. A fault stops the run and leaves the logs.
 import { parseArgs } from 'node:util';
+import { describeBitcoinFault } from './bitcoin-plan.ts';
 import { describeFault, faultNames, planRound } from './plan.ts';
 import { roundSeed } from './random.ts';
 import { addRecovery, describeRecovery, killKind, measureRecovery } from './recovery.ts';
@@ -13,6 +14,7 @@ const defaultRounds = 20;
 const defaultInFlight = 3;
 
 const USAGE = `Usage: npm run crash [-- --rounds N] [--seed S] [--round-seed S] [--only FAULT[,FAULT …]] [--in-flight N] [--keep-going]
+                     [--bitcoin]
 
   --rounds N        rounds to play; default ${defaultRounds}
   --seed S          decides load and faults of every round; default: one drawn, and printed
@@ -20,6 +22,7 @@ const USAGE = `Usage: npm run crash [-- --rounds N] [--seed S] [--round-seed S] 
   --only FAULTS     only these: ${faultNames.join(', ')}
   --in-flight N     rounds at once: payments of one are waited for while the next one strikes; default ${defaultInFlight}
   --keep-going      go on after a fault
+  --bitcoin         with payments on a Bitcoin chain in every round, whose node is killed and whose blocks are replaced
   --help            this text
 
   Results add up in bench/crash/results.json by commit, unless the product's files changed during the run.
@@ -34,6 +37,7 @@ async function main(): Promise<number> {
       only: { type: 'string', default: '' },
       'in-flight': { type: 'string', default: String(defaultInFlight) },
       'keep-going': { type: 'boolean', default: false },
+      bitcoin: { type: 'boolean', default: false },
       help: { type: 'boolean' },
     },
   });
@@ -51,10 +55,13 @@ async function main(): Promise<number> {
     : Array.from({ length: rounds }, (_, round) => roundSeed(seed, round));
   return play({
     seed,
-    plans: seeds.map((each) => planRound(each, { only })),
+    plans: seeds.map((each) => planRound(each, { only, bitcoin: values.bitcoin })),
     inFlight: Math.max(wholeNumber('--in-flight', values['in-flight']), 1),
     keepsGoing: values['keep-going'],
-    replay: only.length > 0 ? ` --only ${only.join(',')}` : '',
+    bitcoin: values.bitcoin,
+    replay: [...(only.length > 0 ? [` --only ${only.join(',')}`] : []), ...(values.bitcoin ? [' --bitcoin'] : [])].join(
+      '',
+    ),
   });
 }
 
@@ -63,12 +70,13 @@ interface Play {
   readonly plans: readonly ReturnType<typeof planRound>[];
   readonly inFlight: number;
   readonly keepsGoing: boolean;
+  readonly bitcoin: boolean;
   /** What else is needed to play a round again. */
   readonly replay: string;
 }
 
 /** @returns the exit code: 1 when anything was wrong */
-async function play({ seed, plans, inFlight, keepsGoing, replay }: Play): Promise<number> {
+async function play({ seed, plans, inFlight, keepsGoing, bitcoin, replay }: Play): Promise<number> {
   const ending = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(name, () => ending.abort());
   // dev/bootstrap.mjs holds the other end of this channel; it closes with it, also after kill -9.
@@ -78,7 +86,7 @@ async function play({ seed, plans, inFlight, keepsGoing, replay }: Play): Promis
   }
   const before = readProduct();
   print(`${plans.length} rounds, seed ${seed}. Bringing up a stack …`);
-  const world = await startCrashWorld();
+  const world = await startCrashWorld({ bitcoin });
   const from = performance.now();
   let sum: Entry = {
     ...before,
@@ -119,35 +127,45 @@ async function play({ seed, plans, inFlight, keepsGoing, replay }: Play): Promis
 }
 
 function addRound(sum: Entry, result: RoundResult): Entry {
-  const { round, problems, stored, x402, kills } = result;
+  const { round, problems, stored, bitcoin, x402, kills } = result;
   const count = (names: readonly string[]) => names.reduce((counts, name) => addCounts(counts, { [name]: 1 }), {});
   return {
     ...sum,
     rounds: sum.rounds + 1,
-    payments: sum.payments + stored.length + x402.length,
+    payments: sum.payments + stored.length + bitcoin.length + x402.length,
     faults: sum.faults + (problems.length > 0 ? 1 : 0),
     kills: addCounts(sum.kills, count(kills.map(({ part }) => killKind(part)))),
     strikes: addCounts(
       sum.strikes,
-      count(round.plan.faults.map((fault) => (fault.kind === 'rpc' ? `rpc ${fault.trouble.name}` : fault.kind))),
+      count([
+        ...round.plan.faults.map((fault) => (fault.kind === 'rpc' ? `rpc ${fault.trouble.name}` : fault.kind)),
+        ...(round.plan.bitcoin?.faults ?? []).map(({ kind }) => `bitcoin ${kind}`),
+      ]),
     ),
     recoveryMs: addRecovery(sum.recoveryMs, measureRecovery(result)),
   };
 }
 
-function printRound({ round, problems, stored, x402, ms }: RoundResult, { replay }: { replay: string }): void {
+function printRound({ round, problems, stored, bitcoin, x402, ms }: RoundResult, { replay }: { replay: string }): void {
   const { number, plan } = round;
   const count = (status: string) => stored.filter((row) => row.status === status).length;
-  const faults = plan.faults.map((fault) => `${describeFault(fault)} @${fault.atMs}`).join(', ');
+  const faults = [
+    ...plan.faults.map((fault) => `${describeFault(fault)} @${fault.atMs}`),
+    ...(plan.bitcoin?.faults ?? []).map((fault) => `${describeBitcoinFault(fault)} @${fault.atMs}`),
+  ].join(', ');
   const codes = stored
     .flatMap(({ failure_code }) => failure_code ?? [])
     .reduce((sum, code) => addCounts(sum, { [code]: 1 }), {});
   const kinds = x402
     .map(({ settlement, failure_code }) => settlement ?? failure_code ?? 'open')
     .reduce((sum, kind) => addCounts(sum, { [kind]: 1 }), {});
+  const outcomes = bitcoin
+    .map(({ status, failure_code }) => failure_code ?? status)
+    .reduce((sum, outcome) => addCounts(sum, { [outcome]: 1 }), {});
   const load = [
     `${count('confirmed')} of ${plan.payments.length} confirmed`,
     ...(listCounts(codes) ? [listCounts(codes)] : []),
+    ...(bitcoin.length > 0 ? [`Bitcoin: ${listCounts(outcomes)}`] : []),
     ...(listCounts(kinds) ? [`x402: ${listCounts(kinds)}`] : []),
   ].join(', ');
   print(

@@ -26,7 +26,7 @@ export const minorOf = ({ amount, token }: Pick<StoredPayment, 'amount' | 'token
 export function pays({ to, valueWei, data }: Mined, row: StoredPayment, usdcAddress: Address): boolean {
   const amount = minorOf(row);
   if (row.token === 'ETH') return to === row.to_address.toLowerCase() && valueWei === amount && data === '0x';
-  const args = [row.to_address, amount] as const;
+  const args = [row.to_address as Address, amount] as const;
   const wanted = encodeFunctionData({ abi: erc20Abi, functionName: 'transfer', args });
   return to === usdcAddress.toLowerCase() && valueWei === 0n && data.toLowerCase() === wanted.toLowerCase();
 }

@@ -1,5 +1,6 @@
 import { type Address, getAddress, toHex } from 'viem';
 import type { PartName } from '../../test/support/own-stack.ts';
+import { type BitcoinPlan, planBitcoin } from './bitcoin-plan.ts';
 import { createRandom, type Random } from './random.ts';
 import { planX402, type X402Plan } from './x402-plan.ts';
 
@@ -13,7 +14,7 @@ export const confirmations = maxReorgDepth + 1;
 export const endpointCount = 3;
 const mostPayments = 15;
 
-export const tokens = { ETH: { decimals: 18 }, USDC: { decimals: 6 } } as const;
+export const tokens = { ETH: { decimals: 18 }, USDC: { decimals: 6 }, BTC: { decimals: 8 } } as const;
 export type TokenSymbol = keyof typeof tokens;
 
 /** As in `POST /policies`, without its agent. */
@@ -85,6 +86,8 @@ export interface RoundPlan {
   readonly changes: readonly PlannedChange[];
   readonly faults: readonly PlannedFault[];
   readonly x402: X402Plan;
+  /** Undefined where the round has no payments on Bitcoin. */
+  readonly bitcoin: BitcoinPlan | undefined;
 }
 
 const killable: readonly (readonly [PartName, number])[] = [
@@ -104,8 +107,14 @@ const faultWeights = { kill: 7, rpc: 4, reorg: 3, freeze: 2, terminate: 2, full:
 /** What `--only` may name: kinds of faults, and parts to be killed. */
 export const faultNames: readonly string[] = [...Object.keys(faultWeights), ...killable.map(([part]) => part)];
 
-/** @param only names of {@link faultNames}; empty: all of them */
-export function planRound(seed: number, { only = [] }: { only?: readonly string[] } = {}): RoundPlan {
+/**
+ * @param only names of {@link faultNames}; empty: all of them
+ * @param bitcoin whether there are payments on Bitcoin as well, and what goes wrong there
+ */
+export function planRound(
+  seed: number,
+  { only = [], bitcoin = false }: { only?: readonly string[]; bitcoin?: boolean } = {},
+): RoundPlan {
   const random = createRandom(seed);
   const agentCount = random.int(2, 4);
   const payments = Array.from({ length: random.int(5, mostPayments) }, () => planPayment(random, agentCount));
@@ -132,6 +141,7 @@ export function planRound(seed: number, { only = [] }: { only?: readonly string[
     payments: payments.toSorted((a, b) => a.atMs - b.atMs),
     faults: faults.toSorted((a, b) => a.atMs - b.atMs),
     x402: planX402(seed, { withinMs: strikesMs - 500 }),
+    bitcoin: bitcoin ? planBitcoin(seed, { withinMs: strikesMs }) : undefined,
   };
 }
 

@@ -1,5 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { CrashAgent } from './agents.ts';
+import type { BitcoinAgent } from './bitcoin-agents.ts';
+import { type BitcoinRound, beginBitcoin, finishBitcoin } from './bitcoin-round.ts';
 import { checkBooks } from './check-books.ts';
 import { checkRound } from './check-round.ts';
 import { checkX402 } from './check-x402.ts';
@@ -23,6 +25,8 @@ export interface Round {
   readonly plan: RoundPlan;
   readonly agents: readonly CrashAgent[];
   readonly buyer: Buyer;
+  /** None where the plan has nothing on Bitcoin. */
+  readonly bitcoinAgents: readonly BitcoinAgent[];
 }
 
 /** How a round went. */
@@ -31,6 +35,7 @@ export interface RoundResult {
   /** What must not be, a sentence each. */
   readonly problems: readonly string[];
   readonly stored: readonly StoredPayment[];
+  readonly bitcoin: readonly StoredPayment[];
   readonly x402: readonly StoredX402[];
   readonly kills: readonly Kill[];
   /** Transactions of each agent's wallet, by the agent's id. */
@@ -43,6 +48,7 @@ interface Struck {
   readonly round: Round;
   readonly asked: readonly Asked[];
   readonly askedX402: readonly AskedX402[];
+  readonly bitcoin: BitcoinRound | undefined;
   /** Fulfilled once every client has its answer, with what was wrong with answers. */
   readonly answered: Promise<readonly string[]>;
   readonly kills: readonly Kill[];
@@ -51,7 +57,7 @@ interface Struck {
 
 /** Load and faults of a round; resolves when the last fault is over. */
 export async function strikeRound(world: CrashWorld, round: Round): Promise<Struck> {
-  const { plan, agents, buyer } = round;
+  const { plan, agents, buyer, bitcoinAgents } = round;
   const asked = planAsked(plan, agents);
   const askedX402 = planAskedX402(plan.x402, buyer);
   const from = Date.now();
@@ -63,23 +69,29 @@ export async function strikeRound(world: CrashWorld, round: Round): Promise<Stru
     askX402(world, { buyer, plan: plan.x402, asked: askedX402, from }),
   ]).then(([, wrong]) => wrong);
   answered.catch(() => {});
-  const ids = () => [...acceptedIds(asked), ...x402Ids(buyer, askedX402)];
-  const [kills] = await Promise.all([strike(world, { faults: plan.faults, ids, from }), delay(strikesMs)]);
-  return { round, asked, askedX402, answered, kills, from };
+  const bitcoin = plan.bitcoin && beginBitcoin(world, { plan: plan.bitcoin, agents: bitcoinAgents, from });
+  const ids = () => [...acceptedIds([...asked, ...(bitcoin?.asked ?? [])]), ...x402Ids(buyer, askedX402)];
+  const [kills] = await Promise.all([
+    strike(world, { faults: plan.faults, ids, from }),
+    delay(strikesMs),
+    bitcoin?.struck,
+  ]);
+  return { round, asked, askedX402, bitcoin, answered, kills, from };
 }
 
 /** Waits until nothing of the round is pending, and holds what the service says against the chain. */
 export async function finishRound(world: CrashWorld, struck: Struck): Promise<RoundResult> {
-  const { round, asked, askedX402, answered, kills, from } = struck;
-  const { agents, buyer } = round;
+  const { round, asked, askedX402, bitcoin, answered, kills, from } = struck;
+  const { agents, buyer, bitcoinAgents } = round;
   const problems: string[] = [];
   let stored: StoredPayment[] = [];
+  let storedOnBitcoin: readonly StoredPayment[] = [];
   let x402: readonly StoredX402[] = [];
   let counts: ReadonlyMap<string, number> = new Map();
   let ms = 0;
   try {
     problems.push(...(await answered.catch((error: Error) => [`A client had no answer: ${error.message}`])));
-    const isPaid = await untilSettled(world, agents);
+    const isPaid = await untilSettled(world, [...agents, ...bitcoinAgents]);
     ms = Date.now() - from;
     const isSettled = (await untilOver(world, buyer)) && isPaid;
     await deleteSession(world, buyer);
@@ -93,15 +105,20 @@ export async function finishRound(world: CrashWorld, struck: Struck): Promise<Ro
     const session = await insistOn(() => readSession(world.pool, buyer));
     x402 = session.stored;
     problems.push(...checkX402({ buyer, asked: askedX402, ...session, ...(await readBuyer(world, buyer)) }));
-    const agentIds = [...agents, buyer.agent].map(({ id }) => id);
+    if (bitcoin) {
+      const seenThere = await finishBitcoin(world, bitcoin);
+      storedOnBitcoin = seenThere.stored;
+      problems.push(...seenThere.problems);
+    }
+    const agentIds = [...agents, ...bitcoinAgents, buyer.agent].map(({ id }) => id);
     if (isSettled) problems.push(...(await insistOn(() => checkBooks(world.pool, { agentIds }))));
   } catch (error) {
     problems.push(`The round could not be checked: ${error instanceof Error ? error.stack : String(error)}`);
   }
-  return { round, problems, stored, x402, kills, counts, ms };
+  return { round, problems, stored, bitcoin: storedOnBitcoin, x402, kills, counts, ms };
 }
 
-async function untilSettled({ pool }: CrashWorld, agents: readonly CrashAgent[]): Promise<boolean> {
+async function untilSettled({ pool }: CrashWorld, agents: readonly { readonly id: string }[]): Promise<boolean> {
   const ids = agents.map(({ id }) => id);
   const deadline = Date.now() + settleWithinMs;
   while (Date.now() < deadline) {

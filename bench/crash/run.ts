@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { isAlive } from '../../dev/signals.ts';
 import type { PartName } from '../../test/support/own-stack.ts';
 import { type CrashAgent, prepareAgents } from './agents.ts';
+import { type BitcoinAgent, prepareBitcoinAgents } from './bitcoin-agents.ts';
 import type { RoundPlan } from './plan.ts';
 import { finishRound, type RoundResult, strikeRound } from './run-round.ts';
 import type { CrashWorld } from './world.ts';
@@ -46,7 +47,7 @@ export async function runRounds(
   const open = new Set<Promise<void>>();
   const done: RoundResult[] = [];
   let goesOn = true;
-  let [prepared, buyers]: [CrashAgent[][], Buyer[]] = [[], []];
+  let [prepared, buyers, onBitcoin]: [CrashAgent[][], Buyer[], BitcoinAgent[][]] = [[], [], []];
   const finish = async (struck: Awaited<ReturnType<typeof strikeRound>>) => {
     const result = await finishRound(world, struck);
     done.push(result);
@@ -59,6 +60,8 @@ export async function runRounds(
       const next = plans.slice(index, index + roundsPrepared);
       prepared = await prepareAgents(world, { plans: next, label: `${label}-${index}` });
       buyers = await prepareBuyers(world, { plans: next, label: `${label}-${index}` });
+      const bitcoinPlans = next.map(({ bitcoin }) => bitcoin);
+      onBitcoin = await prepareBitcoinAgents(world, { plans: bitcoinPlans, label: `${label}-${index}` });
     }
     await untilUp(world);
     const struck = await strikeRound(world, {
@@ -66,6 +69,7 @@ export async function runRounds(
       plan,
       agents: prepared[index % roundsPrepared]!,
       buyer: buyers[index % roundsPrepared]!,
+      bitcoinAgents: onBitcoin[index % roundsPrepared]!,
     });
     const finished = finish(struck).finally(() => open.delete(finished));
     open.add(finished);

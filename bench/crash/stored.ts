@@ -1,4 +1,3 @@
-import type { Address } from 'viem';
 import type { CrashAgent } from './agents.ts';
 import type { TokenSymbol } from './plan.ts';
 import type { CrashWorld } from './world.ts';
@@ -14,18 +13,22 @@ export interface StoredPayment {
   readonly status_detail: string;
   readonly failure_code: string | null;
   readonly failure_message: string | null;
-  readonly to_address: Address;
+  readonly to_address: string;
   readonly amount: string;
   readonly token: TokenSymbol;
   readonly nonce: number | null;
   readonly hash: string | null;
+  readonly attempts: readonly { readonly hash: string }[];
   readonly fee: string | null;
   readonly created_at: string;
   readonly updated_at: string;
 }
 
 /** Every payment of these agents. */
-export async function readStored({ client }: CrashWorld, agents: readonly CrashAgent[]): Promise<StoredPayment[]> {
+export async function readStored(
+  { client }: CrashWorld,
+  agents: readonly Pick<CrashAgent, 'id'>[],
+): Promise<StoredPayment[]> {
   const lists = await Promise.all(
     agents.map(async ({ id }) => {
       const { status, body } = await client.insist(() =>

@@ -10,6 +10,8 @@ import { startPaidApi } from '../../test/support/paid-api.ts';
 import { type RpcProxy, startRpcProxy } from '../../test/support/rpc-proxy.ts';
 import type { TestTarget } from '../../test/support/target.ts';
 import { makeWorkflowBundle } from '../../worker/bundle.ts';
+import { type CrashBitcoin, takeOverBitcoin } from './bitcoin-chain.ts';
+import { bitcoinConfirmations } from './bitcoin-plan.ts';
 import { type CrashChain, takeOverChain } from './chain.ts';
 import { type CrashClient, createCrashClient } from './client.ts';
 import { confirmations, endpointCount, maxReorgDepth } from './plan.ts';
@@ -26,13 +28,18 @@ export interface CrashWorld {
   readonly pool: Pool;
   readonly temporal: Client;
   readonly usdcAddress: Address;
+  /** Only where it was asked for. */
+  readonly bitcoin: CrashBitcoin | undefined;
   /** A web API that wants to be paid. */
   readonly target: TestTarget;
   stop(o?: { keepFiles?: boolean }): Promise<void>;
 }
 
-/** One stack with two workers and two apis, whose only way to the chain are endpoints that can be made to fail. */
-export async function startCrashWorld(): Promise<CrashWorld> {
+/**
+ * One stack with two workers and two apis, whose only way to the chain are endpoints that can be made to fail.
+ * @param o.bitcoin whether it has a Bitcoin chain besides
+ */
+export async function startCrashWorld({ bitcoin: wantsBitcoin = false } = {}): Promise<CrashWorld> {
   const dir = mkdtempSync(join(tmpdir(), 'purser-crash-'));
   // A worker that makes its bundle by itself comes back two seconds later.
   const bundleFile = join(dir, 'workflows.js');
@@ -41,9 +48,12 @@ export async function startCrashWorld(): Promise<CrashWorld> {
   const stack = await startOwnStack({
     workers: 2,
     apis: 2,
+    bitcoin: wantsBitcoin,
     env: {
       PURSER_CONFIRMATIONS_EIP155_31337: String(confirmations),
       PURSER_SPEED_UP_AFTER_BLOCKS_EIP155_31337: String(speedUpAfterBlocks),
+      PURSER_CONFIRMATIONS_BIP122_0F9188F13CB7B2C71F2A335E3A4FC328: String(bitcoinConfirmations),
+      PURSER_SPEED_UP_AFTER_BLOCKS_BIP122_0F9188F13CB7B2C71F2A335E3A4FC328: String(speedUpAfterBlocks),
       PURSER_WORKFLOW_BUNDLE: bundleFile,
     },
     async endpoints(target) {
@@ -52,6 +62,7 @@ export async function startCrashWorld(): Promise<CrashWorld> {
     },
   });
   const chain = await takeOverChain({ rpcUrl: stack.rpcUrl, depth: maxReorgDepth });
+  const bitcoin = stack.bitcoin && takeOverBitcoin(stack.bitcoin);
   const target = await startPaidApi({ chain: LOCAL_CHAIN, asset: stack.usdcAddress });
   const pool = createPool({ url: stack.databaseUrl, max: 4, application: 'crash' });
   const connection = Connection.lazy({ address: stack.temporalAddress });
@@ -63,9 +74,11 @@ export async function startCrashWorld(): Promise<CrashWorld> {
     pool,
     temporal: new Client({ connection }),
     usdcAddress: stack.usdcAddress,
+    bitcoin,
     target,
     async stop(o = {}) {
       await chain.stop();
+      await bitcoin?.stop();
       await connection.close();
       await pool.end();
       await stack.stop(o);

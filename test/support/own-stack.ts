@@ -6,12 +6,14 @@ import { fileURLToPath } from 'node:url';
 import { ensureAccount } from '../../dev/account.ts';
 import { ensureAccountKey } from '../../dev/account-key.ts';
 import { LOCAL_CHAIN, startAnvil } from '../../dev/anvil.ts';
+import { type BitcoinNode, REGTEST_CHAIN } from '../../dev/btcd.ts';
 import { startFaucet } from '../../dev/faucet.ts';
 import { startMailbox } from '../../dev/mailbox.ts';
 import { freePort, LOOPBACK } from '../../dev/ports.ts';
 import { startPostgres } from '../../dev/postgres.ts';
 import { startGuard, startProcess } from '../../dev/process.ts';
 import { requireOk, startApi } from '../../dev/services.ts';
+import { isAlive } from '../../dev/signals.ts';
 import { prepareKeys, type StackKeys, signerEndpoints, startSigner } from '../../dev/signers.ts';
 import { startTemporal } from '../../dev/temporal.ts';
 import { temporalBinary } from '../../dev/temporal-binary.ts';
@@ -21,6 +23,7 @@ import { PARTIES } from '../../signer/parties.ts';
 import { readPlan, writePlan } from './crash-plan.ts';
 import { readDatabaseAsText } from './database-text.ts';
 import { openShares } from './open-shares.ts';
+import { type OwnBitcoin, openBitcoin, planBtcd } from './own-bitcoin.ts';
 import { notePassword, noteSecret, noteSecretBytes, noteSecretFile, refuseSecretsIn } from './secrets.ts';
 import { openSignIn } from './sign-in.ts';
 
@@ -33,7 +36,8 @@ export type PartName =
   | 'api'
   | 'api-2'
   | 'worker'
-  | 'worker-2';
+  | 'worker-2'
+  | 'btcd';
 
 /** Before a part that failed is started again. */
 const fallPauseMs = 1_000;
@@ -52,6 +56,8 @@ export interface OwnStack {
   readonly apiKey: string;
   readonly rpcUrl: string;
   readonly usdcAddress: `0x${string}`;
+  /** Only where it was asked for. */
+  readonly bitcoin: OwnBitcoin | undefined;
   readonly databaseUrl: string;
   readonly temporalAddress: string;
   /** File that the crashing worker reads; see crash-plan.ts. */
@@ -80,6 +86,8 @@ export interface OwnStackOptions {
   readonly workers?: 1 | 2;
   /** Processes that serve the API. */
   readonly apis?: 1 | 2;
+  /** A Bitcoin chain besides; blocks are made by whoever asks for it. */
+  readonly bitcoin?: boolean;
   /** What the api and the workers find in their environment besides, or in place of, what they are given here. */
   readonly env?: NodeJS.ProcessEnv;
   /** The RPC URLs that the workers are given in place of the chain's own. */
@@ -90,6 +98,7 @@ export interface OwnStackOptions {
 export async function startOwnStack({
   workers = 1,
   apis = 1,
+  bitcoin: wantsBitcoin = false,
   env: extraEnv = {},
   endpoints = async (chainUrl) => [chainUrl],
 }: OwnStackOptions = {}): Promise<OwnStack> {
@@ -114,6 +123,10 @@ export async function startOwnStack({
   const token = await deployToken({ rpcUrl: chain.rpcUrl });
   const faucet = await startFaucet(token);
   const parts = createParts(planFile);
+  if (wantsBitcoin) await parts.add('btcd', await planBtcd(guard, { dir: file('btcd'), logFile: logFile('btcd') }));
+  const bitcoin = wantsBitcoin
+    ? await openBitcoin(() => requireAlive(parts.current('btcd') as BitcoinNode))
+    : undefined;
 
   await parts.add('postgres', () =>
     startPostgres(guard, { dir: file('postgres'), port: postgresPort, logFile: logFile('postgres') }),
@@ -165,9 +178,10 @@ export async function startOwnStack({
     PURSER_SPARE_KEYS: '0',
     DATABASE_URL: appUrl,
     TEMPORAL_ADDRESS: temporalAddress,
-    PURSER_CHAINS: LOCAL_CHAIN,
+    PURSER_CHAINS: [LOCAL_CHAIN, ...(bitcoin ? [REGTEST_CHAIN] : [])].join(','),
     PURSER_EXTRA_TOKENS: `${LOCAL_CHAIN}/erc20:${token.address}=USDC/6/USD Coin/2`,
     PURSER_RPC_EIP155_31337: (await endpoints(chain.rpcUrl)).join(','),
+    ...(bitcoin && { PURSER_RPC_BIP122_0F9188F13CB7B2C71F2A335E3A4FC328: bitcoin.url }),
     PURSER_POLICY_KEY_FILE: keys.policy.identityFile,
     PURSER_COORDINATOR_KEY_FILE: keys.coordinator.identityFile,
     PURSER_SIGNERS: JSON.stringify(endpointsOfSigners),
@@ -201,6 +215,7 @@ export async function startOwnStack({
       apiKey,
       rpcUrl: chain.rpcUrl,
       usdcAddress: token.address,
+      bitcoin,
       databaseUrl: appUrl,
       temporalAddress,
       planFile,
@@ -222,6 +237,7 @@ export async function startOwnStack({
       await noteLinks(mailbox.url);
       const database = await readDatabaseAsText(ownerUrl);
       await parts.stop();
+      await bitcoin?.stop();
       await people.close();
       await mailbox.stop();
       await faucet.stop();
@@ -238,6 +254,12 @@ export async function startOwnStack({
       }
     },
   };
+}
+
+/** A node that was killed has its chain back only once the next one is there. @throws Error until then */
+function requireAlive(node: BitcoinNode): BitcoinNode {
+  if (!isAlive(node.pid)) throw new Error('The Bitcoin node is being started again.');
+  return node;
 }
 
 function secretFilesOf({ coordinator, policy, operator, owner, signers, webhooks, tokensFile }: StackKeys): string[] {
@@ -321,6 +343,7 @@ function createParts(planFile: string) {
         'signer-3',
         'temporal',
         'postgres',
+        'btcd',
       ];
       for (const name of order) await parts.get(name)?.current.stop();
     },

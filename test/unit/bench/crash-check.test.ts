@@ -23,15 +23,15 @@ function stored(id: string, changes: Partial<StoredPayment> = {}): StoredPayment
   return {
     ...{ id, agent_id: agent.id, memo: id, status: 'confirmed', status_detail: 'confirmed', to_address: somebody },
     ...{ failure_code: null, failure_message: null, amount: '1', token: 'ETH', nonce: 0, hash: '0x01' },
+    attempts: [],
     ...{ fee: '0.000000000000021', created_at: '', updated_at: '' },
     ...changes,
   };
 }
 
-function asked({ id, amount, token }: StoredPayment): Asked {
+function asked({ id }: StoredPayment): Asked {
   return {
-    planned: { atMs: 0, agent: 0, token, amount, to: somebody, client: 'insists' },
-    ...{ agent, to: somebody, memo: id, body: {} },
+    ...{ planned: { atMs: 0, client: 'insists' }, memo: id, body: {} },
     answers: [{ status: 200, body: { id }, replayed: false }],
   };
 }
