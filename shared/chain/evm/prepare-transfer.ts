@@ -1,7 +1,7 @@
 import type { Address } from 'viem';
-import { formatAmount } from '../../domain/money.ts';
-import type { PrepareFailure, PrepareResult, Transfer } from '../adapter.ts';
-import type { Chain, Token } from '../registry.ts';
+import type { PrepareResult, Transfer } from '../adapter.ts';
+import { simulationFailed, tooLittle, tooLittleForFee } from '../prepare-failure.ts';
+import type { Chain } from '../registry.ts';
 import { minedTransactions, newestNumber } from './agreement.ts';
 import { nativeBalanceAt, tokenBalanceAt } from './balance.ts';
 import type { EvmClient } from './client.ts';
@@ -52,8 +52,8 @@ export async function prepareTransfer(
   ]);
   const balance = holding ?? { ok: true as const, value: nativeBalance };
   if (!balance.ok) return simulationFailed(token, balance.reason);
-  if (balance.value < amountMinor)
-    return { ...tooLittle({ token, balance: balance.value, amountMinor }), atBlock: Number(block) };
+  const atBlock = Number(block);
+  if (balance.value < amountMinor) return tooLittle({ token, balance: balance.value, amountMinor, atBlock });
   if (returned && !returned.ok) return simulationFailed(token, returned.reason);
   if (returned && saysFalse(returned.value)) return simulationFailed(token, 'the token answers false');
   if (!gas.ok) return simulationFailed(token, gas.reason);
@@ -61,9 +61,9 @@ export async function prepareTransfer(
   if (gasLimit > maxGas) return simulationFailed(token, `it needs ${gasLimit} gas, more than ${maxGas}`);
   const fees = chooseFees({ chain: chain.id, ...market, ceilingWei: maxFeePerGasCeilingWei });
   const maxFeeWei = gasLimit * fees.maxFeePerGasWei;
-  const spentWei = token.asset === 'native' ? amountMinor : 0n;
-  if (nativeBalance < spentWei + maxFeeWei)
-    return { ...tooLittleForFee({ native, balanceWei: nativeBalance, spentWei, maxFeeWei }), atBlock: Number(block) };
+  const spentMinor = token.asset === 'native' ? amountMinor : 0n;
+  if (nativeBalance < spentMinor + maxFeeWei)
+    return tooLittleForFee({ native, balance: nativeBalance, spentMinor, maxFeeMinor: maxFeeWei, atBlock });
   return {
     outcome: 'ready',
     minedCount,
@@ -71,7 +71,7 @@ export async function prepareTransfer(
     maxFeePerGasWei: fees.maxFeePerGasWei.toString(),
     maxPriorityFeePerGasWei: fees.maxPriorityFeePerGasWei.toString(),
     maxFeeMinor: maxFeeWei.toString(),
-    atBlock: Number(block),
+    atBlock,
     balanceMinor: balance.value.toString(),
     nativeBalanceMinor: nativeBalance.toString(),
   };
@@ -80,56 +80,4 @@ export async function prepareTransfer(
 /** Tokens return true, or nothing at all; older ones return false instead of reverting. Source: ERC-20, EIP-20 notes. */
 function saysFalse(returned: string): boolean {
   return returned !== '0x' && !/[1-9a-f]/i.test(returned.slice(2));
-}
-
-function simulationFailed(token: Token, reason: string): PrepareFailure {
-  return {
-    outcome: 'failed',
-    code: 'simulation_failed',
-    message: `The transfer of ${token.symbol} would fail on the chain: ${reason}.`,
-    details: { token: token.symbol, reason },
-  };
-}
-
-function tooLittle({
-  token,
-  balance,
-  amountMinor,
-}: {
-  token: Token;
-  balance: bigint;
-  amountMinor: bigint;
-}): PrepareFailure {
-  const held = formatAmount(balance, token.decimals);
-  const required = formatAmount(amountMinor, token.decimals);
-  return {
-    outcome: 'failed',
-    code: 'insufficient_funds',
-    message: `The wallet holds ${held} ${token.symbol}, less than the ${required} ${token.symbol} to be sent.`,
-    details: { token: token.symbol, balance: held, required },
-  };
-}
-
-function tooLittleForFee({
-  native,
-  balanceWei,
-  spentWei,
-  maxFeeWei,
-}: {
-  native: Token;
-  balanceWei: bigint;
-  spentWei: bigint;
-  maxFeeWei: bigint;
-}): PrepareFailure {
-  const write = (wei: bigint) => formatAmount(wei, native.decimals);
-  const [balance, fee, required] = [write(balanceWei), write(maxFeeWei), write(spentWei + maxFeeWei)];
-  const purpose = spentWei === 0n ? `a fee of up to ${fee}` : `${write(spentWei)} and a fee of up to ${fee}`;
-  return {
-    outcome: 'failed',
-    code: 'insufficient_funds',
-    // A transfer of the coin itself that leaves nothing for the fee is too large; a token's waits for some coins.
-    ...(spentWei === 0n && { mayPass: true as const }),
-    message: `The wallet holds ${balance} ${native.symbol}, but ${purpose} ${native.symbol} need ${required} ${native.symbol}.`,
-    details: { token: native.symbol, balance, required, max_fee: fee },
-  };
 }
