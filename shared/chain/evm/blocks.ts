@@ -21,7 +21,7 @@ export function blocks(client: EvmClient, { numbers }: { numbers: readonly numbe
 }
 
 /** @param answer to `eth_getBlockByNumber` without transaction bodies */
-function readBlock(answer: unknown): Block | undefined {
+export function readBlock(answer: unknown): Block | undefined {
   const block = answer as RpcBlock | null | undefined;
   if (!block?.hash || !block.number || !Number.isSafeInteger(Number(block.number))) return undefined;
   return {
