@@ -53,9 +53,11 @@ function payment(change: Partial<TronTransaction> = {}): TronTransaction {
   };
 }
 
+const transferOf = (amount: bigint) => `a9059cbb${addressWord(payee)}${amount.toString(16).padStart(64, '0')}`;
+
 function tokenPayment(change: Partial<TronTransaction> = {}): TronTransaction {
-  const data = `a9059cbb${addressWord(payee)}${5n.toString(16).padStart(64, '0')}`;
-  return payment({ contract: { type: 'trigger', contract: usdt, data }, feeLimitSun: '20000000', ...change });
+  const contract = { type: 'trigger', contract: usdt, data: transferOf(5n) } as const;
+  return payment({ contract, feeLimitSun: '20000000', ...change });
 }
 
 function signed(transaction: TronTransaction, privateKey = key): { raw: string; id: string } {
