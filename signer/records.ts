@@ -68,7 +68,7 @@ export function checkUse(
 function checkPlace(use: SlotUse, p: { slot: string; valueSat: string | null; bound: BoundSlot }): void {
   const { slot, valueSat, bound } = p;
   if (bound.valueSat !== valueSat) {
-    refuse(`slot ${slot} was used as a coin of ${bound.valueSat} sat, and is signed as one of ${valueSat} sat never`);
+    refuse(`slot ${slot} was used as a coin of ${bound.valueSat} sat; it cannot be one of ${valueSat} sat`);
   }
   if (use.intent === '' || (bound.intent === use.intent && bound.transactionId === use.transactionId)) return;
   const had = bound.intent === '' ? 'to pay nobody' : `for payment ${bound.transactionId} (${bound.intent})`;
