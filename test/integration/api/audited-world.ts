@@ -114,7 +114,7 @@ export async function sentPayment(world: World): Promise<string> {
     ...{ walletId: agent.walletId, chain: 'eip155:31337', nonce: 0, transactionId: id },
     payload: { kind: 'evm-transaction', transaction },
   });
-  const attempt = { hash: `0x${id}`, raw: signedBytes, purpose: 'payment', version: 1 } as const;
+  const attempt = { hash: `0x${id}`, raw: signedBytes, purpose: 'payment', version: 1, offer: null } as const;
   await storeAttempt(world.api.pool, { transactionId: id, ...attempt });
   return id;
 }
