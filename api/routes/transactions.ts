@@ -103,7 +103,7 @@ export function createTransactionEndpoints(deps: SubmitTransactionDependencies):
       tag,
       summary: 'Cancel a payment',
       description:
-        'A payment that has no nonce yet has failed with `cancelled` when this answers. One that has been signed may be mined all the same: then a transaction that does nothing is sent at its nonce, with higher fees, and the payment ends as `cancelled` or `confirmed` according to which of the two the chain takes; `attempts` lists both. Until then it is answered as `pending`. One that is in a block cannot be cancelled.',
+        'A payment that is not signed yet, nor about to be, has failed with `cancelled` when this answers. One that has been signed may be mined all the same: then a transaction that pays nobody is sent in its place (at its nonce; on Bitcoin with its coins), with higher fees, and the payment ends as `cancelled` or `confirmed` according to which of the two the chain takes; `attempts` lists both. Until then it is answered as `pending`. One that is in a block cannot be cancelled; on Tron none that is signed: 409.',
       body: replaceTransactionBody,
       bodyOptional: true,
       answer: transaction,
@@ -118,7 +118,7 @@ export function createTransactionEndpoints(deps: SubmitTransactionDependencies):
       tag,
       summary: 'Offer higher fees for a payment',
       description:
-        "Signs and sends the payment again with at least a tenth more on both fees, and at least what the market asks, at the same nonce: only one of its `attempts` can ever be mined. Purser does this by itself for a payment that no block has taken for some time. Where the installation's ceiling or the wallet's money leaves no room for it, the earlier attempt stands and `notice` says why.",
+        "Signs and sends the payment again with higher fees, and at least what the market asks, at the same nonce or with the same coins: only one of its `attempts` can ever be mined. On EVM chains both fees rise by a tenth at least; on Bitcoin by a satoshi a virtual byte at least, out of the change (BIP-125). Nothing can be sped up on Tron: 409. Purser does this by itself for a payment that no block has taken for some time. Where the installation's ceiling or the wallet's money leaves no room for it, the earlier attempt stands and `notice` says why.",
       body: replaceTransactionBody,
       bodyOptional: true,
       answer: transaction,

@@ -84,7 +84,8 @@ export const agent = z
     wallet: z
       .object({
         address: z.string().meta({
-          description: 'Where the agent receives and pays from; for EVM the same on every EVM chain.',
+          description:
+            'Where the agent receives and pays from. On EVM chains the same on each of them, where the agent can pay as well; on Bitcoin (P2WPKH) and Tron of its one chain.',
           example: '0x7E5F4552091A69125d5DfCb7b8C2659029395Bdf',
         }),
         chain: chainId,

@@ -107,7 +107,8 @@ export function listOf<S extends z.ZodType>(entry: S, name: string) {
 }
 
 export const chainId = z.string().meta({
-  description: 'Chain in CAIP-2 form; one that this installation serves.',
+  description:
+    'Chain in CAIP-2 form; one that this installation serves. EVM chains such as `eip155:8453` (Base), Bitcoin (`bip122:000000000019d6689c085ae165831e93`), Tron (`tron:0x2b6653dc`).',
   example: 'eip155:31337',
 });
 

@@ -30,7 +30,7 @@ function addressOfAny(served: readonly string[]): z.ZodType<string> {
     .superRefine((value, context) => {
       const read = readAddressOfAny(value, chains);
       if ('address' in read) return;
-      const sentence = read.fault === 'malformed' && chains.length > 1 ? nowhere(chains) : read.sentence;
+      const sentence = read.fault === 'malformed' ? whatFits(value, chains) : read.sentence;
       const { error: message, params } = faultOf('invalid_address', sentence);
       context.addIssue({ code: 'custom', message, params });
     })
@@ -39,7 +39,8 @@ function addressOfAny(served: readonly string[]): z.ZodType<string> {
       return 'address' in read ? read.address : value;
     })
     .meta({
-      description: "Address on a chain that the agent pays on; answered in its chain's one written form.",
+      description:
+        "Address on the chain of the agent; answered in that chain's one written form, such as with its checksum. A template may name addresses of any chain that is served here, and is applied only to agents that can pay them.",
       example: '0x2B5AD5c4795c026514f8317c7a215E218DcCD6cF',
     });
 }
@@ -49,7 +50,13 @@ function apart(chains: readonly string[]): string[] {
   return chains.filter((chain, index) => chains.findIndex((each) => sharesWallet(each, chain)) === index);
 }
 
-function nowhere(chains: readonly string[]): string {
-  const examples = new Set(chains.map((chain) => familyOf(chain).addressExample));
-  return `is no address on any chain that is served here. Addresses look like ${[...examples].join(' or ')}.`;
+/** What an address would be on each of these chains. */
+function whatFits(value: string, chains: readonly string[]): string {
+  const sentences = chains.flatMap((chain) => {
+    const read = familyOf(chain).readAddress(value, chain);
+    return 'fault' in read ? [{ chain, sentence: read.sentence }] : [];
+  });
+  if (sentences.length === 1) return sentences[0]!.sentence;
+  const each = sentences.map(({ chain, sentence }) => `On ${chain} it ${sentence}`);
+  return `is no address of any chain that is served here. ${each.join(' ')}`;
 }

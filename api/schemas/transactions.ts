@@ -15,7 +15,7 @@ export const createTransactionBody = z
     ),
     to_address: z.string().meta({
       description:
-        'Recipient. On EVM chains 0x and 40 hexadecimal digits; mixed case must be a right EIP-55 checksum. Neither the zero address nor the contract of the token.',
+        'Recipient, an address of the chain that is named. On EVM chains 0x and 40 hexadecimal digits, of which mixed case must be a right EIP-55 checksum; on Bitcoin any kind (P2PKH, P2SH, P2WPKH, P2WSH, P2TR) of that very network; on Tron base58 (T…). Neither the zero address nor the contract of the token; on Bitcoin and Tron not the wallet itself.',
       example: '0x2B5AD5c4795c026514f8317c7a215E218DcCD6cF',
     }),
     amount: amount({
@@ -83,20 +83,34 @@ const failureCode = z.enum([
   'signing_failed',
 ]);
 
-const wei = z.string().meta({ description: 'In wei for a unit of gas.', example: '2000000000' });
+const wei = z.string().nullable().meta({
+  description: 'In wei for a unit of gas; null but on EVM chains.',
+  example: '2000000000',
+});
 
 const attempt = z.object({
-  hash: z.string().meta({ example: '0x9f4b…' }),
+  hash: z.string().meta({
+    description: 'As explorers of the chain show it; with 0x on EVM chains only.',
+    example: '0x9f4b…',
+  }),
   purpose: z.enum(['payment', 'cancel']).meta({
-    description: '`cancel` pays nobody: it only uses the nonce up.',
+    description: '`cancel` pays nobody: it only takes what the payment would have needed, its nonce or its coins.',
     example: 'payment',
   }),
   status: z.enum(['pending', 'mined', 'reverted', 'replaced']).meta({
-    description: '`replaced`: another one has taken the nonce for good.',
+    description: '`replaced`: another one has taken its place for good, or it has expired.',
     example: 'pending',
   }),
   max_fee_per_gas: wei,
   max_priority_fee_per_gas: wei,
+  fee_rate: z.string().nullable().meta({
+    description: 'In satoshis a virtual byte, rounded to three decimals; null but on Bitcoin.',
+    example: null,
+  }),
+  expires_at: instant.nullable().meta({
+    description: 'No later block takes it; null where transactions do not expire, as everywhere but on Tron.',
+    example: null,
+  }),
   block_number: z.int().nullable().meta({ example: null }),
   created_at: instant,
 });
@@ -104,7 +118,10 @@ const attempt = z.object({
 export const transaction = z
   .object({
     id: z.string().meta({ description: 'Identifier, `tx_…`.', example: 'tx_01kahvd1r0fv2t5c7m4y2q8s3z' }),
-    hash: z.string().nullable().meta({ description: 'Hash on chain; null before it was sent.', example: null }),
+    hash: z.string().nullable().meta({
+      description: 'Hash on chain (on Bitcoin and Tron without 0x); null before it was sent.',
+      example: null,
+    }),
     agent_id: z.string().meta({ example: 'agent_01kahvd1r0fv2t5c7m4y2q8s3z' }),
     direction: z.literal('outbound'),
     type: z.literal('transfer'),
@@ -125,7 +142,10 @@ export const transaction = z
     failure_code: failureCode.nullable().meta({ description: 'Why it failed; null unless it has.', example: null }),
     failure_message: z.string().nullable().meta({ description: 'The same in words.', example: null }),
     memo: z.string().nullable().meta({ example: 'Invoice 1042' }),
-    nonce: z.int().nullable().meta({ description: "The payment's place in the order of its wallet.", example: null }),
+    nonce: z.int().nullable().meta({
+      description: "The payment's place in the order of its wallet; null before it has one, and on chains without.",
+      example: null,
+    }),
     block_number: z.int().nullable().meta({ description: 'Block that holds it.', example: null }),
     confirmations: z.int().min(0).meta({ description: 'Blocks on top, that one counted.', example: 0 }),
     approval: paymentApproval,
@@ -135,7 +155,8 @@ export const transaction = z
       example: null,
     }),
     attempts: z.array(attempt).meta({
-      description: 'Every transaction that was signed for the payment, oldest first. All have its nonce: one wins.',
+      description:
+        'Every transaction that was signed for the payment, oldest first. One at most is ever mined: all have the same nonce, or spend the same coins.',
       example: [],
     }),
     warnings: warnings.meta({ description: 'What stopped nothing, but should be known.', example: [] }),
