@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { type RegistryOptions, refusedChains } from './chain/registry.ts';
-import { chainId, depth, extraToken, feeTiers, list, network, origin, port, rpcUrls } from './config-values.ts';
+import { chainId, depth, feeTiers, list, network, origin, port, rpcUrls } from './config-values.ts';
 import { isDevelopmentSecret } from './domain/development-mark.ts';
 import { isLoopback } from './domain/loopback.ts';
+import { extraToken } from './extra-token.ts';
 import { readFees, wrongFees } from './fee-settings.ts';
 import { mailAddress, publicUrl, smtpServer } from './mail-settings.ts';
 import { ConfigError, type Env, perChain, read, variableOf } from './read-env.ts';

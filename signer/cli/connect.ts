@@ -1,7 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { extraToken, list } from '../../shared/config-values.ts';
+import { list } from '../../shared/config-values.ts';
+import { extraToken } from '../../shared/extra-token.ts';
 import { createSignerClient, type SignerClient } from '../client.ts';
 import { loadCoordinatorIdentity } from '../identity.ts';
 import { PARTIES } from '../parties.ts';
