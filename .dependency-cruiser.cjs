@@ -17,8 +17,8 @@ const arrows = {
     'shared/receipt\\.ts$',
     'shared/log\\.ts$',
     'shared/stop-signal\\.ts$',
-    'shared/config\\.ts$',
     'shared/config-values\\.ts$',
+    'shared/extra-token\\.ts$',
   ],
   shared: [],
   // What users' programs import: as little as can be.
@@ -46,6 +46,28 @@ module.exports = {
         pathNot: within([folder, ...allowed]),
       },
     })),
+    {
+      name: 'families-behind-their-seam',
+      comment:
+        'What a family of chains is and does is asked through familyOf and ChainAdapter. x402 is of EVM chains alone; the signers read by code of their own.',
+      severity: 'error',
+      from: {
+        path: '^(api|workflows|activities|worker|shared|sdk)/',
+        pathNot: [
+          '^shared/chain/(evm|bitcoin|tron)/',
+          '^shared/chain/(families|create-adapter)\\.ts$',
+          '^activities/(authorization-of|issue-authorization)\\.ts$',
+        ],
+      },
+      to: { path: '^shared/chain/(evm|bitcoin|tron)/' },
+    },
+    {
+      name: 'families-apart',
+      comment: 'No family of chains knows another one; what they share is beside them.',
+      severity: 'error',
+      from: { path: '^shared/chain/(evm|bitcoin|tron)/' },
+      to: { path: '^shared/chain/(evm|bitcoin|tron)/', pathNot: '^shared/chain/$1/' },
+    },
     {
       name: 'workflows-are-deterministic',
       comment: 'Workflow code may use the workflow package only: no Node module, no validation, no chain library.',

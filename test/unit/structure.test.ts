@@ -66,6 +66,24 @@ describe('the arrows between folders', () => {
     ],
     ['arrows-of-sdk', 'sdk/a.ts', "import { x } from '../shared/db/b.ts';\nexport const y = x;", 'shared/db/b.ts'],
     ['domain-is-pure', 'shared/domain/a.ts', "import { x } from '../db/b.ts';\nexport const y = x;", 'shared/db/b.ts'],
+    [
+      'families-behind-their-seam',
+      'api/a.ts',
+      "import { x } from '../shared/chain/evm/b.ts';\nexport const y = x;",
+      'shared/chain/evm/b.ts',
+    ],
+    [
+      'families-behind-their-seam',
+      'shared/a.ts',
+      "import { x } from './chain/tron/b.ts';\nexport const y = x;",
+      'shared/chain/tron/b.ts',
+    ],
+    [
+      'families-apart',
+      'shared/chain/tron/a.ts',
+      "import { x } from '../evm/b.ts';\nexport const y = x;",
+      'shared/chain/evm/b.ts',
+    ],
   ])('%s refuses %s', (rule, path, text, target) => {
     const { exitCode, output } = cruiseFiles({ [path]: text, [target]: 'export const x = 1;' });
     expect(output).toContain(`${rule}: ${path} → ${target}`);
