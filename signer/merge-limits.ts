@@ -19,7 +19,7 @@ export const limitsPageSchema = z.strictObject({
   spending: z.array(
     z.strictObject({
       slot: z.string().max(64),
-      wallet: z.string().max(42),
+      wallet: z.string().max(90),
       asset: z.string().max(100),
       amount: z.string().regex(/^(0|[1-9][0-9]{0,79})$/),
       ageMs: z.int(),

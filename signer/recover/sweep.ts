@@ -10,7 +10,7 @@ import {
   publicActions,
   type WalletClient,
 } from 'viem';
-import type { RecoveredWallet } from './wallets.ts';
+import type { PrivateKeyAccount } from 'viem/accounts';
 
 /** One transfer that empties a wallet of one asset. */
 export interface Transfer {
@@ -26,7 +26,13 @@ export interface Transfer {
   problem?: string;
 }
 
-export interface SweepTerms {
+/** A wallet on an EVM chain, able to sign. */
+interface EvmWallet {
+  path: string;
+  account: PrivateKeyAccount;
+}
+
+interface SweepTerms {
   to: Address;
   tokens: readonly Address[];
   /** Left in each wallet for what a chain takes besides gas, as some second layers do. */
@@ -52,11 +58,7 @@ export async function connectChain(url: string) {
 export type ChainClient = Awaited<ReturnType<typeof connectChain>>;
 
 /** Empties one wallet: tokens first, because they need its native currency, then that. What has nothing is passed by. */
-export async function sweepWallet(
-  client: ChainClient,
-  wallet: RecoveredWallet,
-  terms: SweepTerms,
-): Promise<Transfer[]> {
+export async function sweepWallet(client: ChainClient, wallet: EvmWallet, terms: SweepTerms): Promise<Transfer[]> {
   const transfers: Transfer[] = [];
   const from = wallet.account.address;
   let spentWei = 0n;
@@ -87,7 +89,7 @@ export async function sweepWallet(
 
 async function sweepNative(
   client: ChainClient,
-  wallet: RecoveredWallet,
+  wallet: EvmWallet,
   terms: SweepTerms,
   p: { spentWei: bigint },
 ): Promise<Transfer | undefined> {
@@ -128,7 +130,7 @@ async function priceOf(
 
 async function transferOne(
   client: ChainClient,
-  wallet: RecoveredWallet,
+  wallet: EvmWallet,
   terms: SweepTerms,
   p: {
     about: Omit<Transfer, 'feeWei'>;

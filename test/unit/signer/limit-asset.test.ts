@@ -24,6 +24,21 @@ describe('an asset of limits', () => {
     expect(decimalsOf('eip155:4242/native')).toBeUndefined();
   });
 
+  it('is one of Bitcoin or Tron, whose addresses differ by the case of their letters', () => {
+    const usdt = 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t';
+    for (const token of ['USDT', 'usdt', usdt]) {
+      expect(read(`tron:0x2b6653dc/${token}`)).toEqual({ name: `tron:0x2b6653dc/${usdt}`, decimals: 6 });
+    }
+    expect(decimalsOf(`tron:0x2b6653dc/${usdt}`)).toBe(6);
+    expect(decimalsOf(`tron:0x2b6653dc/${usdt.toLowerCase()}`)).toBeUndefined();
+    expect(read('tron:0x2b6653dc/TRX')).toEqual({ name: 'tron:0x2b6653dc/native', decimals: 6 });
+    expect(read('tron:0x2b6653dc/TJRabPrwbZy45sbavfcjinPJC18kjpRTv8', '8')).toMatchObject({ decimals: 8 });
+    for (const token of ['BTC', 'native', 'NATIVE']) {
+      const name = 'bip122:000000000019d6689c085ae165831e93/native';
+      expect(read(`bip122:000000000019d6689c085ae165831e93/${token}`)).toEqual({ name, decimals: 8 });
+    }
+  });
+
   it('may be one that the installation adds, by its symbol', () => {
     const added = { chain, symbol: 'TEST', name: 'Test', asset: other, decimals: 3 } as unknown as ExtraToken;
     const known = { name: `${chain}/${other.toLowerCase()}`, decimals: 3 };
@@ -40,6 +55,11 @@ describe('an asset of limits', () => {
     [`${chain}/EUR`, undefined, /there is no EUR on that chain here; give the contract’s address/],
     [`${chain}/${other}`, undefined, /--decimals is missing/],
     [`${chain}/${other}`, '37', /--decimals must be a number from 0 to 36/],
+    [`tron:0x2b6653dc/${usdc}`, '6', /give the contract’s address/],
+    ['tron:0x2b6653dc/tr7nhqjekqxgtci8q8zy4pl8otszgjlj6t', '6', /give the contract’s address/],
+    [`${chain}/TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t`, '6', /give the contract’s address/],
+    ['bip122:000000000019d6689c085ae165831e93/USDT', '6', /it has bitcoin alone/],
+    ['tron:2b6653dc/TRX', undefined, /must be CHAIN\/TOKEN/],
     [`${chain}/USDC`, '18', /--decimals 18 is wrong: USDC on eip155:8453 has 6/],
   ])('is refused as %s with decimals %s', (asset, decimals, message) => {
     expect(() => read(asset, decimals)).toThrow(message);

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { type CryptoKey, exportJWK, generateKeyPair } from 'jose';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { SignPayload } from '../../../shared/domain/receipt.ts';
+import { familyOf } from '../../../shared/chain/families.ts';
+import type { BitcoinTransaction, SignPayload, TronTransaction } from '../../../shared/domain/receipt.ts';
 import type { SignerContext } from '../../../signer/context.ts';
 import { createHoldTable } from '../../../signer/holds.ts';
 import { createKek, createKeyEncryption } from '../../../signer/kek.ts';
@@ -18,7 +19,20 @@ import { DAY_MS, type Level, spentInDay } from '../../../signer/rolling-day.ts';
 import { limitsInForce, listLimits, setLimits } from '../../../signer/set-limits.ts';
 import { useOf } from '../../../signer/slot.ts';
 import { openSignerStore } from '../../../signer/store.ts';
-import { nativeTransfer, TOKEN, tokenTransfer } from '../../support/payments.ts';
+import {
+  bitcoinPayment,
+  type FamilyPayment,
+  NILE,
+  someCoin,
+  TRON_TOKEN,
+  tronPayment,
+  tronTokenPayment,
+} from '../../support/family-payments.ts';
+import { nativeTransfer, type TestKey, TOKEN, tokenTransfer } from '../../support/payments.ts';
+
+/** The generator of secp256k1: any point does. */
+const PUBLIC_POINT =
+  '79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798483ada7726a3c4655da4fbfc0e1108a8fd17b448a68554199c47d08ffb10d4b8';
 
 const keyId = 'ckey_1';
 const native = 'eip155:31337/native';
@@ -451,6 +465,111 @@ describe('the owner’s word', () => {
       ownerKey: owner.publicKey,
       ownerKeyVersion: 2,
     });
+  });
+});
+
+describe('limits on Bitcoin and Tron', () => {
+  const regtest = 'bip122:0f9188f13cb7b2c71f2a335e3a4fc328';
+  const [bitcoin, trx, usdt] = [`${regtest}/native`, `${NILE}/native`, `${NILE}/${TRON_TOKEN}`] as const;
+  const testKey: TestKey = {
+    keyId,
+    publicKey: `0x04${PUBLIC_POINT}`,
+    chainCode: `0x${'11'.repeat(32)}`,
+  };
+  beforeEach(() => {
+    // The wallets are the same in all of these.
+    nowMs += 2 * DAY_MS;
+  });
+  const inputsOf = ({ payload }: FamilyPayment) => familyOf(regtest).toSign(payload);
+  const bitcoinOf = (changes: Partial<BitcoinTransaction> = {}) => {
+    const payment = bitcoinPayment(testKey, changes);
+    wallet = payment.wallet.address;
+    return payment;
+  };
+  const tronOf = (make: typeof tronPayment, changes: Partial<TronTransaction> = {}): SignPayload => {
+    const payment = make(testKey, changes);
+    wallet = payment.wallet.address;
+    return familyOf(NILE).toSign(payment.payload)[0]!;
+  };
+
+  it('count a Bitcoin payment with its fee, once, whichever of its inputs are signed, by whatever pairs', async () => {
+    const coins = [someCoin(), someCoin(), someCoin('2000')];
+    const [first, second, third] = inputsOf(bitcoinOf({ inputs: coins }));
+    await setAt(PARTIES, [limit(bitcoin, 153_000n, 153_000n)]);
+    await sign([1, 2], first!);
+    await sign([2, 3], second!);
+    await sign([3, 1], third!);
+    await sign([3, 2], first!);
+    const [other] = inputsOf(bitcoinOf());
+    await expect(sign([1, 2], other!)).rejects.toEqual(refusal('limit_exceeded', /153000 were signed away/));
+    await setAt(PARTIES, [limit(bitcoin, 152_999n, null)]);
+    await expect(sign([2, 3], first!)).rejects.toEqual(refusal('limit_exceeded', /at once by .* takes up to 153000$/));
+    await setAt(PARTIES, null);
+  });
+
+  it('count the inputs of one transaction once also while they are signed side by side', async () => {
+    const payloads = inputsOf(bitcoinOf());
+    await setAt(PARTIES, [limit(bitcoin, null, 151_000n)]);
+    const running = payloads.map((payload, i) => new Signature(pairs[i]!, payload, wallet));
+    for (let step = 0; step < 4; step++) for (const each of running) await each.step();
+    await setAt(PARTIES, null);
+  });
+
+  it('count of what pays nobody its fee, and of a higher fee what it rises', async () => {
+    const payment = bitcoinOf();
+    const { transaction } = payment.payload as { transaction: BitcoinTransaction };
+    const [paid] = inputsOf(payment);
+    const back = (valueSat: string): SignPayload => ({
+      ...{ kind: 'bitcoin-input', input: 0 },
+      transaction: { ...transaction, inputs: [someCoin(), someCoin()], outputs: [{ address: wallet, valueSat }] },
+    });
+    await setAt(PARTIES, [limit(usdt, null, 1n)]);
+    await sign([1, 2], back('199000'));
+    await expect(sign([1, 2], paid!)).rejects.toEqual(refusal('limit_exceeded', /the limits .* do not list it$/));
+    await setAt(PARTIES, [limit(bitcoin, 1_500n, null)]);
+    await sign([1, 2], back('198500'));
+    await expect(sign([1, 2], back('198499'))).rejects.toEqual(refusal('limit_exceeded', /takes up to 1501$/));
+    await setAt(PARTIES, null);
+  });
+
+  it('count TRX with the bandwidth, and a token by its own limit with all its fees beside it', async () => {
+    const paid = tronOf(tronPayment);
+    await setAt(PARTIES, [limit(trx, 6_100_000n, null), limit(usdt, 7_500_000n, 7_500_000n)]);
+    await sign([1, 2], paid);
+    await expect(sign([2, 3], tronOf(tronPayment, { bandwidthSun: '1100001' }))).rejects.toEqual(
+      refusal('limit_exceeded', /may pay 6100000 minor units of tron:0xcd8690dc\/native at once .* 6100001$/),
+    );
+    await expect(sign([2, 3], tronOf(tronTokenPayment))).rejects.toEqual(
+      refusal('limit_exceeded', /native at once .* takes up to 30345000$/),
+    );
+    await sign([2, 3], tronOf(tronTokenPayment, { feeLimitSun: '5000000' }));
+    await expect(sign([3, 1], tronOf(tronTokenPayment, { feeLimitSun: '0' }))).rejects.toEqual(
+      refusal('limit_exceeded', new RegExp(`${TRON_TOKEN} in 24 hours .* 7500000 were signed away`)),
+    );
+    await setAt(PARTIES, null);
+  });
+
+  it('name assets and wallets in their one written form alone', async () => {
+    const [sat, tron] = [bitcoinOf().wallet.address, tronPayment(testKey).wallet.address];
+    const evm = newWallet();
+    for (const of of [sat, tron, evm]) await document({ wallet: of, limits: [limit(bitcoin, 1n, 1n)] });
+    for (const of of [
+      sat.toUpperCase(),
+      tron.toLowerCase(),
+      evm.toUpperCase(),
+      'bc1p5cyxnuxmeuwuvkwfem96lqzszd02n6xdcjrs',
+    ]) {
+      await expect(document({ wallet: of })).rejects.toThrow(/wallet must be the address/);
+    }
+    for (const asset of [
+      `${regtest}/${sat}`,
+      `${NILE}/${usdt.toLowerCase()}`,
+      'tron:1/native',
+      'eip155:1/T',
+      `${NILE}/`,
+    ]) {
+      await expect(document({ limits: [limit(asset, 1n, 1n)] })).rejects.toThrow(/asset must be CHAIN/);
+    }
   });
 });
 
