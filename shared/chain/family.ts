@@ -77,8 +77,6 @@ export interface Family {
   readonly selfPayment: string | undefined;
   /** The least that can be sent of the chain's own coin, in minor units: what is less stays where it is. */
   readonly leastAmountMinor: bigint;
-  /** What an address looks like there, for people. */
-  readonly addressExample: string;
   /** Number of the chain's coin in the paths of wallets. Source: SLIP-44. @param chain CAIP-2 id */
   coinType(chain: string): number;
   /** Whether a wallet has the same address on two chains of the family, and pays on both. @param a @param b CAIP-2 ids */

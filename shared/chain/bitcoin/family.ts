@@ -18,7 +18,6 @@ export const bitcoinFamily: Family = {
   selfPayment: 'On Bitcoin it would move nothing and cost a fee.',
   // What is dust for the cheapest kind of address (P2WPKH) is dust for all.
   leastAmountMinor: 294n,
-  addressExample: 'bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4',
   coinType: (chain) => networkOf(chain).coinType,
   sharesWallet: (a, b) => a === b,
   deriveAddress: deriveBitcoinAddress,

@@ -20,7 +20,6 @@ export const evmFamily: Family = {
   irreplaceable: undefined,
   selfPayment: undefined,
   leastAmountMinor: 1n,
-  addressExample: '0x2B5AD5c4795c026514f8317c7a215E218DcCD6cF',
   coinType: () => etherCoinType,
   sharesWallet: () => true,
   deriveAddress: deriveEvmAddress,

@@ -23,7 +23,6 @@ export const tronFamily: Family = {
     'A signed transaction on Tron can be neither replaced nor taken back: a block takes it within minutes, or it expires and pays nobody.',
   selfPayment: 'Tron refuses it.',
   leastAmountMinor: 1n,
-  addressExample: 'TJRabPrwbZy45sbavfcjinPJC18kjpRTv8',
   coinType: () => tronCoinType,
   sharesWallet: () => true,
   deriveAddress: deriveTronAddress,
