@@ -1,8 +1,7 @@
 import { secp256k1 } from '@noble/curves/secp256k1.js';
 import type { TronTransaction } from '../../domain/receipt.ts';
 import { addressOfPublicKey } from './address.ts';
-import { protocol } from './protocol.ts';
-import { idOfRawData, rawDataOf } from './raw-data.ts';
+import { encodeSigned, transactionId } from './raw-data.ts';
 
 /**
  * Joins a transaction and its signature to the bytes that are sent. Pure.
@@ -14,20 +13,16 @@ export function assemble({ transaction, signature }: { transaction: TronTransact
   raw: string;
   hash: string;
 } {
-  const rawData = rawDataOf(transaction);
-  const hash = idOfRawData(rawData.serializeBinary());
+  const hash = transactionId(transaction);
   const rsv = new Uint8Array(Buffer.from(signature.slice(2), 'hex'));
   const signer = recoverSigner({ hash, signature: rsv });
   if (signer !== transaction.from)
     throw new Error(`The signature of ${hash} is that of ${signer ?? 'nobody'}, not of ${transaction.from}.`);
-  const message = new protocol.Transaction();
-  message.setRawData(rawData);
-  message.addSignature(rsv);
-  return { raw: Buffer.from(message.serializeBinary()).toString('hex'), hash };
+  return { raw: Buffer.from(encodeSigned(transaction, rsv)).toString('hex'), hash };
 }
 
 /** Who signed a transaction; undefined when nobody can have. @param p.hash its id @param p.signature r | s | v */
-export function recoverSigner({ hash, signature }: { hash: string; signature: Uint8Array }): string | undefined {
+function recoverSigner({ hash, signature }: { hash: string; signature: Uint8Array }): string | undefined {
   if (signature.length !== 65) return undefined;
   try {
     const v = signature[64]!;

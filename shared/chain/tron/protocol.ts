@@ -33,7 +33,7 @@ interface TriggerSmartContract extends Message {
   getData_asU8(): Uint8Array;
 }
 
-interface Contract extends Message {
+export interface Contract extends Message {
   setType(type: number): void;
   setParameter(parameter: AnyMessage): void;
   getType(): number;

@@ -30,8 +30,16 @@ export function transactionId(transaction: EncodedTransaction): string {
   return idOfRawData(rawDataOf(transaction).serializeBinary());
 }
 
-export function idOfRawData(raw: Uint8Array): string {
+function idOfRawData(raw: Uint8Array): string {
   return createHash('sha256').update(raw).digest('hex');
+}
+
+/** The whole message `Transaction`, as it is sent. @param signature r | s | v, 65 bytes */
+export function encodeSigned(transaction: EncodedTransaction, signature: Uint8Array): Uint8Array {
+  const message = new Transaction();
+  message.setRawData(rawDataOf(transaction));
+  message.addSignature(signature);
+  return message.serializeBinary();
 }
 
 function contractOf({ from, contract }: { from: string; contract: TronContract }) {

@@ -1,7 +1,7 @@
 import type { TronContract } from '../../domain/receipt.ts';
 import { writeTronAddress } from './address.ts';
-import { protocol } from './protocol.ts';
-import { type EncodedTransaction, idOfRawData } from './raw-data.ts';
+import { type Contract, protocol } from './protocol.ts';
+import { type EncodedTransaction, encodeSigned, transactionId } from './raw-data.ts';
 import { readTransferData } from './transfer-data.ts';
 
 /** What signed bytes of ours say. */
@@ -20,7 +20,7 @@ export interface SignedTransaction {
 /**
  * Reads signed bytes of ours.
  * @param hex the whole message `Transaction`, without `0x`
- * @throws RangeError when they are anything but one transfer with one signature
+ * @throws RangeError when they are, or hold, anything but one transfer with one signature
  */
 export function readSigned(hex: string): SignedTransaction {
   const message = protocol.Transaction.deserializeBinary(new Uint8Array(Buffer.from(hex, 'hex')));
@@ -39,17 +39,16 @@ export function readSigned(hex: string): SignedTransaction {
     expirationMs: exact(raw.getExpiration()),
     feeLimitSun: String(exact(raw.getFeeLimit())),
   };
+  // What was not read, such as a memo or a permission, would be missing here.
+  if (hexOf(encodeSigned(transaction, signature)) !== hex)
+    throw new RangeError('A signed transaction of ours holds nothing but a transfer, written in one way.');
   return {
-    hash: idOfRawData(raw.serializeBinary()),
+    hash: transactionId(transaction),
     transaction,
     ...payment(read.contract),
     signature: new Uint8Array(signature),
   };
 }
-
-type Contract = ReturnType<
-  NonNullable<ReturnType<typeof protocol.Transaction.prototype.getRawData>>['getContractList']
->[number];
 
 function readContract(message: Contract): { from: string; contract: TronContract } {
   const parameter = message.getParameter();

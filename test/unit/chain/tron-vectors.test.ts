@@ -53,3 +53,21 @@ describe.each(publishedTransactions)('a published transaction of the mainnet, $i
     expect(message.length / 2 + 64).toBe(netUsage);
   });
 });
+
+describe('bytes that are not ours', () => {
+  // github.com, documentation of a wallet service; block of March 2021.
+  const withMemo =
+    '0a02209022081c806ea96f02e99340a0fdb6e4862f520a74657374e6b58be8af955aae01081f12a9010a31747970652e676f6f676c65617069732e636f6d2f70726f746f636f6c2e54726967676572536d617274436f6e747261637412740a154124b3f61ca56819898b08c0c61ed18f98c813372b121541a614f803b6fd780986a42c78ec9c7f77e6ded13c2244a9059cbb0000000000000000000000000976782e1b25c5364ea68595145dd20bd913727600000000000000000000000000000000000000000000000000000000000003e87096bbb3e4862f900180a3c347';
+  const [published] = publishedTransactions;
+  const { signature } = published!;
+
+  it.each([
+    ['a memo', messageOf({ rawData: withMemo, signature }), 'nothing but a transfer'],
+    ['two signatures', `${messageOf(published!)}1241${signature}`, 'one signature'],
+    ['no signature', messageOf(published!).slice(0, -134), 'one signature'],
+    ['a result', `${messageOf(published!)}2a021801`, 'nothing but a transfer'],
+    ['nothing', '', 'one contract and one signature'],
+  ])('are not read: those with %s', (_, bytes, words) => {
+    expect(() => readSigned(bytes)).toThrow(words);
+  });
+});
