@@ -101,12 +101,16 @@ describe('call data of a transfer', () => {
     expect(() => transferData({ to: usdt, amountMinor: -1n })).toThrow('256 bits');
   });
 
-  it.each(['a9059cbb', `a9059cbc${'0'.repeat(128)}`, `a9059cbb${'0'.repeat(130)}`, `a9059cbb${'1'.repeat(128)}`])(
-    'is not %s',
-    (data) => {
-      expect(readTransferData(data)).toBeUndefined();
-    },
-  );
+  it.each([
+    'a9059cbb',
+    `a9059cbc${'0'.repeat(128)}`,
+    `a9059cbb${'0'.repeat(130)}`,
+    `a9059cbb${'1'.repeat(128)}`,
+    // Another prefix than that of an address, where some wallets write one.
+    `a9059cbb${'0'.repeat(22)}42${'0'.repeat(104)}`,
+  ])('is not %s', (data) => {
+    expect(readTransferData(data)).toBeUndefined();
+  });
 });
 
 /** By another way than the service's: the library of the double. */

@@ -122,6 +122,11 @@ describe('a payment on Tron', () => {
     }
   });
 
+  it.each(['-1', '1.5', '1e3', '', '0x10', ' 1', '01', 'NaN'])('of "%s" sun is none', async (amount_minor) => {
+    const payload = await built({ intent: intentOf({ amount_minor }), prepared: preparedOf() });
+    expect(() => tronFamily.slotOf(payload, wallet)).toThrow('cannot be encoded');
+  });
+
   it('of a token takes any amount of 256 bits', async () => {
     const amount = (1n << 256n) - 1n;
     const payload = await built({
