@@ -40,7 +40,7 @@ export function readTransaction(bytes: Uint8Array): ReadTransaction {
 }
 
 /** @param rawData the message `Transaction.raw` */
-export function readRawData(rawData: Uint8Array): Omit<ReadTransaction, 'signatures' | 'rawData'> {
+function readRawData(rawData: Uint8Array): Omit<ReadTransaction, 'signatures' | 'rawData'> {
   const raw = fieldsOf(rawData, [1, 4, 8, 11, 14, 18]);
   return {
     id: hexOf(sha256(rawData)),

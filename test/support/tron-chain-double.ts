@@ -33,7 +33,7 @@ export interface DoubleBlock {
 }
 
 /** Ids of the first blocks; the last four bytes name the chain. */
-export const genesisIds: Readonly<Record<string, string>> = {
+const genesisIds: Readonly<Record<string, string>> = {
   'tron:0x2b6653dc': '00000000000000001ebf88508a03865c71d452e25f4d51194196a1d22b6653dc',
   'tron:0xcd8690dc': '0000000000000000d698d4192c56cb6be724a558448e2684802de4d6cd8690dc',
 };
