@@ -54,7 +54,14 @@ async function sweepByAdapter(chain: Chain, wallets: readonly RecoveredWallet[],
   for (const wallet of wallets) {
     const swept =
       chain.family === 'bitcoin' ? sweepBitcoinWallet(adapter, wallet, o) : sweepTronWallet(adapter, wallet, o);
-    transfers.push(...(await swept));
+    try {
+      for await (const transfer of swept) transfers.push(transfer);
+    } catch (error) {
+      // What was sent for this wallet and for others is told all the same.
+      const { path, address: from } = wallet;
+      const problem = (error as Error).message;
+      transfers.push({ path, from, asset: 'native', amountMinor: '0', feeMinor: '0', problem });
+    }
   }
   return { chain: chain.id, transfers };
 }
