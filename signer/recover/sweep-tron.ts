@@ -12,8 +12,8 @@ export interface TronTerms {
   send: boolean;
 }
 
-/** Blocks come every three seconds; what has not come by then, hardly will. */
-const INCLUSION_MAX_MS = 120_000;
+/** Blocks come every three seconds and are solidified within a minute; what is not by then, hardly will be. */
+const settledMaxMs = 180_000;
 
 /**
  * Empties one wallet: tokens first, because their transfers cost TRX, then that. What has nothing, and the wallet that the
@@ -83,11 +83,14 @@ export async function* sweepTronWallet(
     return { ...sent, ...(problem !== undefined && { problem }) };
   }
 
+  /** Until the chain shows what the transfer has left: balances are those of solidified blocks, a minute behind. */
   async function problemOf(hash: string): Promise<string | undefined> {
-    for (const deadline = Date.now() + INCLUSION_MAX_MS; Date.now() < deadline; await sleep(adapter.pollMs)) {
+    for (const deadline = Date.now() + settledMaxMs; Date.now() < deadline; await sleep(adapter.pollMs)) {
       const [included] = await adapter.inclusions({ hashes: [hash] });
-      if (included) return included.succeeded ? undefined : 'the chain has reverted it';
+      if (included && !included.succeeded) return 'the chain has reverted it';
+      const { atBlock } = await adapter.balances({ owner: from });
+      if (included && atBlock >= included.blockNumber) return undefined;
     }
-    return 'no block has taken it within two minutes';
+    return 'it is not solidified after three minutes';
   }
 }
