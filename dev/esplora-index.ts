@@ -46,6 +46,9 @@ interface Coin {
 
 /** More than an address of a local network ever has. */
 const HISTORY_MAX = 1_000_000;
+/** As many as Esplora gives at a time: of what is mined, and of what waits. */
+const PAGE = 25;
+const WAITING_MAX = 50;
 /** Code of "there is no such block, transaction or address". */
 const NOT_FOUND = -5;
 
@@ -56,11 +59,16 @@ export type EsploraIndex = ReturnType<typeof createEsploraIndex>;
 
 /** @param rpc of a btcd with `--txindex --addrindex` */
 export function createEsploraIndex(rpc: BtcdRpc) {
-  return { transaction, hex, outspend, addressStats, coins };
+  /** Never changes, also of a block that is no part of the chain any more. */
+  const heights = new Map<string, Promise<number>>();
+  return { transaction, hex, outspend, addressStats, coins, waitingOf, minedOf };
 
   async function transaction(txid: string) {
     const found = await rawTransaction(txid);
-    if (!found) return undefined;
+    return found && describe(found);
+  }
+
+  async function describe(found: NodeTransaction) {
     const vin = await Promise.all(
       found.vin.map(async (input) => ({
         txid: input.txid ?? '0'.repeat(64),
@@ -74,7 +82,7 @@ export function createEsploraIndex(rpc: BtcdRpc) {
     const isCoinbase = vin[0]?.is_coinbase === true;
     const sum = (values: (number | undefined)[]) => values.reduce<number>((all, value) => all + (value ?? 0), 0);
     const fee = isCoinbase ? 0 : sum(vin.map((each) => each.prevout?.value)) - sum(vout.map((each) => each.value));
-    const { version, locktime, size, weight } = found;
+    const { txid, version, locktime, size, weight } = found;
     return { txid, version, locktime, vin, vout, size, weight, fee, status: await statusOf(found) };
   }
 
@@ -132,6 +140,19 @@ export function createEsploraIndex(rpc: BtcdRpc) {
     );
   }
 
+  /** What waits in the mempool and pays an address or spends from it. */
+  async function waitingOf(address: string) {
+    const waiting = (await history(address)).filter((each) => each.blockhash === undefined);
+    return Promise.all(waiting.slice(0, WAITING_MAX).map(describe));
+  }
+
+  /** A page of what is mined, newest first. @param after the last one of the page before */
+  async function minedOf(address: string, after?: string) {
+    const mined = (await history(address)).filter((each) => each.blockhash !== undefined).toReversed();
+    const start = after === undefined ? 0 : mined.findIndex((each) => each.txid === after) + 1;
+    return Promise.all(mined.slice(start, start + PAGE).map(describe));
+  }
+
   /** Everything that pays an address or spends from it, the mempool included. */
   async function history(address: string | undefined): Promise<NodeTransaction[]> {
     if (address === undefined) return [];
@@ -141,8 +162,14 @@ export function createEsploraIndex(rpc: BtcdRpc) {
 
   async function statusOf({ blockhash, blocktime }: NodeTransaction): Promise<Status> {
     if (blockhash === undefined) return { confirmed: false };
-    const { height } = await rpc<{ height: number }>('getblockheader', blockhash, true);
-    return { confirmed: true, block_height: height, block_hash: blockhash, block_time: blocktime! };
+    const height = heights.get(blockhash) ?? heightOf(blockhash);
+    heights.set(blockhash, height);
+    height.catch(() => heights.delete(blockhash));
+    return { confirmed: true, block_height: await height, block_hash: blockhash, block_time: blocktime! };
+  }
+
+  async function heightOf(blockhash: string): Promise<number> {
+    return (await rpc<{ height: number }>('getblockheader', blockhash, true)).height;
   }
 
   async function previousOutput(txid: string, vout: number) {

@@ -6,9 +6,6 @@ import { LOOPBACK } from './ports.ts';
 
 /** Two hexadecimal digits for each byte of the largest standard transaction. */
 const BODY_LIMIT_BYTES = 800_000;
-/** Blocks within which a transaction is to be mined, for which Esplora offers estimates. */
-const FEE_TARGETS = [1, 2, 3, 6, 10, 20];
-const SATOSHIS_PER_VBYTE = 1e5;
 
 /** A door in front of a btcd node that speaks the part of Esplora's HTTP API that Purser uses. */
 export interface EsploraDoor {
@@ -78,7 +75,13 @@ const routes: readonly [RegExp, Handler][] = [
   ],
   [/^\/address\/(\w{1,90})$/, async (index, _, [address]) => ({ address, ...(await index.addressStats(address!)) })],
   [/^\/address\/(\w{1,90})\/utxo$/, (index, _, [address]) => index.coins(address!)],
-  [/^\/fee-estimates$/, (_, rpc) => feeEstimates(rpc)],
+  [/^\/address\/(\w{1,90})\/txs\/mempool$/, (index, _, [address]) => index.waitingOf(address!)],
+  [
+    /^\/address\/(\w{1,90})\/txs\/chain(?:\/([0-9a-f]{64}))?$/,
+    (index, _, [address, after]) => index.minedOf(address!, after),
+  ],
+  // None, as of Bitcoin Core on regtest: where nobody else pays, a node would learn them from our own payments alone.
+  [/^\/fee-estimates$/, async () => ({})],
 ];
 
 interface NodeBlock {
@@ -107,18 +110,6 @@ async function block(rpc: BtcdRpc, hash: string) {
     ...{ id: hash, height, version, timestamp: time, nonce, merkle_root: merkleroot },
     ...{ tx_count: tx.length, size, weight, previousblockhash },
   };
-}
-
-/** By target; none while the node has seen too few blocks with payments. */
-async function feeEstimates(rpc: BtcdRpc): Promise<Record<string, number>> {
-  const found = await Promise.all(
-    FEE_TARGETS.map(async (target) => [String(target), Number(await orNothing(rpc<number>('estimatefee', target)))]),
-  );
-  return Object.fromEntries(
-    found.flatMap(([target, btcPerKb]) =>
-      Number(btcPerKb) > 0 ? [[target, Math.round(Number(btcPerKb) * SATOSHIS_PER_VBYTE * 1e3) / 1e3]] : [],
-    ),
-  );
 }
 
 /** Esplora hands on what its node says, as text. */
