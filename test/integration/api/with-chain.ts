@@ -3,6 +3,7 @@ import { NativeConnection } from '@temporalio/worker';
 import { generateKeyPair } from 'jose';
 import { createChainActivities } from '../../../activities/chain.ts';
 import { createWalletActivities } from '../../../activities/wallet.ts';
+import type { ChainAdapter } from '../../../shared/chain/adapter.ts';
 import { createEvmAdapter } from '../../../shared/chain/evm/create-evm-adapter.ts';
 import { databaseClock } from '../../../shared/db/clock.ts';
 import { createPool } from '../../../shared/db/pool.ts';
@@ -34,9 +35,12 @@ export interface ApiWithChain {
  */
 export async function startApiWithChain({
   hasDead = true,
+  further = [],
   endpoint = async (rpcUrl) => rpcUrl,
 }: {
   hasDead?: boolean;
+  /** Of chains besides. */
+  further?: readonly ChainAdapter[];
   /** The URL that the worker is given in place of the chain's own. */
   endpoint?: (rpcUrl: string) => Promise<string>;
 } = {}): Promise<ApiWithChain> {
@@ -44,7 +48,8 @@ export async function startApiWithChain({
   const { address } = temporal;
   const served = [local.chain, ...(hasDead ? [deadChain] : [])];
   const api = await startTestApi({
-    ...{ temporalAddress: address, decisionWaitMs: 10_000, usdc: local.usdcAddress, chains: served },
+    ...{ temporalAddress: address, decisionWaitMs: 10_000, usdc: local.usdcAddress },
+    chains: [...served, ...further.map(({ chain }) => chain.id)],
   });
   const pool = createPool({ url: api.databaseUrl, application: 'test-worker' });
   const [connection, clientConnection] = await Promise.all([
@@ -73,7 +78,10 @@ export async function startApiWithChain({
     [local.chain]: await endpoint(local.rpcUrl),
     [deadChain]: 'http://127.0.0.1:1',
   };
-  const chains = new Map(served.map((chain) => [chain, adapter(chain, urls[chain]!)]));
+  const chains = new Map<string, ChainAdapter>([
+    ...served.map((chain) => [chain, adapter(chain, urls[chain]!)] as const),
+    ...further.map((each) => [each.chain.id, each] as const),
+  ]);
   const chainWorker = await createChainWorker({
     connection,
     namespace: 'default',
