@@ -48,7 +48,7 @@ function sessionEndpoints(deps: X402Dependencies): Endpoint[] {
       tag,
       summary: 'Give an agent a budget for web APIs',
       description:
-        "Holds the budget in the agent's wallet until the session expires or is deleted: what the wallet holds now, less what other payments and sessions hold, must cover it. Payments out of the session are judged by the agent's policies besides.",
+        "Holds the budget in the agent's wallet until the session expires or is deleted: what the wallet holds now, less what other payments and sessions hold, must cover it. Payments out of the session are judged by the agent's policies besides. Only on chains that have a token which is paid by signed authorisation (EIP-3009); on others, such as Bitcoin and Tron: 400 `invalid_chain`.",
       body: createSessionBody,
       answer: session,
       errors: [
