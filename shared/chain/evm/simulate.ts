@@ -1,9 +1,9 @@
 import type { Address, Hex } from 'viem';
 import { RpcUnavailable } from '../errors.ts';
 import type { Asset } from '../registry.ts';
+import { failureReason } from '../revert.ts';
 import type { EvmClient } from './client.ts';
 import { isExecutionFailure } from './node-errors.ts';
-import { failureReason } from './revert.ts';
 import { ask } from './rpc.ts';
 import { transferData } from './transfer-data.ts';
 

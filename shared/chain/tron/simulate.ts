@@ -1,4 +1,4 @@
-import { failureReason } from '../evm/revert.ts';
+import { failureReason } from '../revert.ts';
 import { list, object, wholeOrZero } from './answers.ts';
 import { tronCall } from './node.ts';
 import { addressWord, transferData } from './transfer-data.ts';

@@ -1,5 +1,5 @@
 import { decodeErrorResult, type Hex, parseAbi } from 'viem';
-import type { NodeAnswer } from '../errors.ts';
+import type { NodeAnswer } from './errors.ts';
 
 /** Errors that tokens use besides `Error(string)` and `Panic(uint256)`. Source: ERC-6093. */
 const tokenErrors = parseAbi([
