@@ -15,6 +15,11 @@ const id = z.string().max(128);
 /** Satoshis; or a word where signers recorded different ones. Absent with signers that know no coins. */
 const valueSat = z.string().max(16).nullable().default(null);
 
+const validBefore = z.int().nullable();
+/** Far more than merges ever find. */
+const OTHERS_MAX = 100;
+const others = z.array(z.strictObject({ slot, validBefore })).max(OTHERS_MAX).readonly().default([]);
+
 /** One page of one kind, as one signer tells it another one; `isLast` ends everything that it has to tell. */
 const common = { isLast: z.boolean() };
 export const pageSchema = z.discriminatedUnion('kind', [
@@ -26,9 +31,7 @@ export const pageSchema = z.discriminatedUnion('kind', [
   z.strictObject({
     ...common,
     kind: z.literal('payments'),
-    rows: z.array(
-      z.strictObject({ transactionId: id, slot, intent, validBefore: z.int().nullable(), decisionId: id, atMs }),
-    ),
+    rows: z.array(z.strictObject({ transactionId: id, slot, intent, validBefore, others, decisionId: id, atMs })),
   }),
   z.strictObject({
     ...common,

@@ -32,11 +32,17 @@ export interface BoundSlot {
   valueSat: string | null;
 }
 
-/** The slot that a payment has now; empty once it is never to be signed. */
-export interface BoundPayment {
+/** A slot where a payment was signed for, and until when that is good; see `SlotUse`. */
+export interface SignedAt {
   slot: string;
-  intent: string;
   validBefore: number | null;
+}
+
+/** The slot that a payment has now; empty once it is never to be signed. */
+export interface BoundPayment extends SignedAt {
+  intent: string;
+  /** Other slots that signers had for it when their records were merged: no one of them knew which one was given up. */
+  others: readonly SignedAt[];
 }
 
 /** All places that a use takes. */
@@ -49,6 +55,7 @@ export function placesOf({ slot, coins }: SlotUse): { slot: string; valueSat: st
  * What pays nobody may stand beside anything; a slot that it was the first to use takes no payment afterwards. A payment
  * gets another slot only by a receipt that names the one which it has, and in place of what expires only when that is
  * over by this signer's own clock.
+ * Where signers knew different slots of a payment, that holds for each of them.
  * Every coin of a transaction is held like its slot, and to one value for ever: a signature over an input says nothing
  * about the values of the others, so whoever lies about another one each time would have a fee signed that nobody saw.
  * @param known.slots what is recorded of the places that the use takes
@@ -76,16 +83,18 @@ function checkPlace(use: SlotUse, p: { slot: string; valueSat: string | null; bo
 }
 
 function checkPayment(use: SlotUse, { payment, now }: { payment: BoundPayment; now: Date }): void {
-  if (payment.slot === use.slot) return;
   const what = `payment ${use.transactionId}`;
   if (payment.slot === '') refuse(`${what} was ended before it was signed, and is not signed any more`);
-  if (!use.replaces.includes(payment.slot)) {
-    refuse(`${what} has slot ${payment.slot}; for slot ${use.slot} its receipt must say that it replaces that one`);
-  }
-  if (payment.intent !== use.intent) refuse(`${what} is of ${payment.intent}, not of ${use.intent}`);
-  if (payment.validBefore !== null && now.getTime() < payment.validBefore * 1000) {
-    const until = new Date(payment.validBefore * 1000).toISOString();
-    refuse(`${what} has a signature that is good until ${until}, and gets no other one before`);
+  for (const other of [payment, ...payment.others]) {
+    if (other.slot === use.slot) continue;
+    if (!use.replaces.includes(other.slot)) {
+      refuse(`${what} has slot ${other.slot}; for slot ${use.slot} its receipt must say that it replaces that one`);
+    }
+    if (payment.intent !== use.intent) refuse(`${what} is of ${payment.intent}, not of ${use.intent}`);
+    if (other.validBefore !== null && now.getTime() < other.validBefore * 1000) {
+      const until = new Date(other.validBefore * 1000).toISOString();
+      refuse(`${what} has a signature that is good until ${until}, and gets no other one before`);
+    }
   }
 }
 

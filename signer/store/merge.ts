@@ -1,4 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
+import type { BoundPayment, SignedAt } from '../records.ts';
 
 /** Of whatever two signers recorded differently. No intent and no value is written like this, so nothing is signed there. */
 const CONFLICT = 'conflict';
@@ -12,11 +13,8 @@ export interface SlotRecord {
   valueSat: string | null;
   atMs: number;
 }
-export interface PaymentRecord {
+export interface PaymentRecord extends BoundPayment {
   transactionId: string;
-  slot: string;
-  intent: string;
-  validBefore: number | null;
   decisionId: string;
   atMs: number;
 }
@@ -42,7 +40,8 @@ export interface MergeStore {
   /** Takes over what is not known. @returns slots that were used for different things: nothing is signed there any more */
   mergeSlots(p: { keyId: string; rows: readonly SlotRecord[] }): string[];
   /**
-   * Of two slots of one payment the newer counts; one that was ended stays ended.
+   * Of two slots of one payment the newer counts, and the other one is remembered: it may be the only one of which there
+   * is a signature. A payment that was ended stays ended.
    * @returns payments of different amounts or recipients: they are not signed any more
    */
   mergePayments(p: { keyId: string; rows: readonly PaymentRecord[] }): string[];
@@ -66,7 +65,7 @@ export function createMergeStore({ db }: { db: DatabaseSync }): MergeStore {
   const transactionId = 'transaction_id as "transactionId"';
   const atMs = 'at_ms as "atMs"';
   const slotColumns = `slot, intent, ${transactionId}, value_sat as "valueSat", ${atMs}`;
-  const paymentColumns = `${transactionId}, slot, intent, valid_before as "validBefore", decision_id as "decisionId", ${atMs}`;
+  const paymentColumns = `${transactionId}, slot, intent, valid_before as "validBefore", decision_id as "decisionId", others, ${atMs}`;
 
   const findSlot = db.prepare(`select ${slotColumns} from slots where slot = ?`);
   const insertSlot = db.prepare(
@@ -77,12 +76,15 @@ export function createMergeStore({ db }: { db: DatabaseSync }): MergeStore {
   );
   const findPayment = db.prepare(`select ${paymentColumns} from payments where transaction_id = ?`);
   const putPayment = db.prepare(
-    `insert into payments (transaction_id, key_id, slot, intent, valid_before, decision_id, at_ms)
-     values (:transactionId, :keyId, :slot, :intent, :validBefore, :decisionId, :atMs)
+    `insert into payments (transaction_id, key_id, slot, intent, valid_before, decision_id, others, at_ms)
+     values (:transactionId, :keyId, :slot, :intent, :validBefore, :decisionId, :others, :atMs)
      on conflict (transaction_id) do update
      set slot = excluded.slot, valid_before = excluded.valid_before, decision_id = excluded.decision_id,
-         at_ms = excluded.at_ms`,
+         others = excluded.others, at_ms = excluded.at_ms`,
   );
+  const put = (keyId: string, { others, ...row }: PaymentRecord) =>
+    void putPayment.run({ ...row, keyId, others: JSON.stringify(others) });
+  const paymentsPage = page<PaymentRow>('payments', paymentColumns);
   const putSignature = db.prepare(
     `insert into signatures (address, digest, key_id, signature, at_ms)
      values (:address, unhex(:digest), :keyId, unhex(:signature), :atMs)
@@ -92,7 +94,10 @@ export function createMergeStore({ db }: { db: DatabaseSync }): MergeStore {
 
   return {
     slotsPage: page('slots', slotColumns),
-    paymentsPage: page('payments', paymentColumns),
+    paymentsPage(p) {
+      const { rows, after } = paymentsPage(p);
+      return { rows: rows.map(readPayment), after };
+    },
     signaturesPage: page('signatures', `address, hex(digest) as digest, hex(signature) as signature, ${atMs}`),
     mergeSlots({ keyId, rows }) {
       const conflicts: string[] = [];
@@ -114,14 +119,15 @@ export function createMergeStore({ db }: { db: DatabaseSync }): MergeStore {
     mergePayments({ keyId, rows }) {
       const conflicts: string[] = [];
       for (const row of rows) {
-        const known = findPayment.get(row.transactionId) as PaymentRecord | undefined;
-        if (!known) putPayment.run({ ...row, keyId });
+        const found = findPayment.get(row.transactionId) as PaymentRow | undefined;
+        const known = found && readPayment(found);
+        if (!known) put(keyId, row);
         else if (known.slot === '') continue;
-        else if (row.slot === '') putPayment.run({ ...row, keyId });
+        else if (row.slot === '') put(keyId, row);
         else if (known.intent !== row.intent) {
-          putPayment.run({ ...known, keyId, slot: '' });
+          put(keyId, { ...known, slot: '' });
           conflicts.push(row.transactionId);
-        } else if (known.slot !== row.slot && row.atMs > known.atMs) putPayment.run({ ...row, keyId });
+        } else put(keyId, mergePayment(known, row));
       }
       return conflicts;
     },
@@ -130,6 +136,17 @@ export function createMergeStore({ db }: { db: DatabaseSync }): MergeStore {
     },
     markRecordsComplete: (keyId) => void complete.run(keyId),
   };
+}
+
+type PaymentRow = Omit<PaymentRecord, 'others'> & { others: string };
+const readPayment = ({ others, ...row }: PaymentRow): PaymentRecord => ({ ...row, others: JSON.parse(others) });
+
+function mergePayment(known: PaymentRecord, told: PaymentRecord): PaymentRecord {
+  const newer = known.slot !== told.slot && told.atMs > known.atMs ? told : known;
+  const all = [known, told].flatMap(({ slot, validBefore, others }): SignedAt[] => [{ slot, validBefore }, ...others]);
+  const others = new Map(all.map((each) => [each.slot, each]));
+  others.delete(newer.slot);
+  return { ...newer, others: [...others.values()] };
 }
 
 const isSameUse = (a: SlotRecord, b: SlotRecord) => a.intent === b.intent && a.transactionId === b.transactionId;

@@ -133,9 +133,11 @@ export const migrations: readonly string[] = [
   create index spending_by_wallet on spending (wallet, asset, at_ms);
   create index spending_by_key on spending (key_id, slot);
   `,
-  // 3: coins, which are slots that have a value.
+  // 3: coins, which are slots that have a value; payments of which signers knew different slots.
   `
   -- Satoshis that a coin was first said to be worth, for ever; null for other slots.
   alter table slots add column value_sat text;
+  -- Other slots of a payment that signers told of when records were merged, as JSON: [{"slot": …, "validBefore": …}].
+  alter table payments add column others text not null default '[]';
   `,
 ];

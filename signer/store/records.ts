@@ -42,7 +42,7 @@ export function createRecordStore({ db, now }: { db: DatabaseSync; now: () => Da
     'select intent, transaction_id as "transactionId", value_sat as "valueSat" from slots where slot = ?',
   );
   const selectPayment = db.prepare(
-    'select slot, intent, valid_before as "validBefore" from payments where transaction_id = ?',
+    'select slot, intent, valid_before as "validBefore", others from payments where transaction_id = ?',
   );
   const insertSlot = db.prepare(
     `insert into slots (slot, key_id, intent, transaction_id, value_sat, at_ms)
@@ -68,20 +68,25 @@ export function createRecordStore({ db, now }: { db: DatabaseSync; now: () => Da
     'select signature from signatures where address = :address and digest = :digest and signature is not null',
   );
 
+  function findPayment(transactionId: string): BoundPayment | undefined {
+    const row = selectPayment.get(transactionId) as (Omit<BoundPayment, 'others'> & { others: string }) | undefined;
+    return row && { ...row, others: JSON.parse(row.others) };
+  }
+
   function check(use: SlotUse): void {
     const slots = new Map<string, BoundSlot>();
     for (const { slot } of placesOf(use)) {
       const bound = selectSlot.get(slot) as BoundSlot | undefined;
       if (bound) slots.set(slot, bound);
     }
-    const payment = selectPayment.get(use.transactionId) as BoundPayment | undefined;
+    const payment = findPayment(use.transactionId);
     checkUse(use, { slots, payment, now: now() });
   }
 
   return {
     hasRecords: (keyId) => selectHasRecords.get(keyId) !== undefined,
     endUnsigned({ keyId, slot, transactionId }) {
-      const payment = selectPayment.get(transactionId) as BoundPayment | undefined;
+      const payment = findPayment(transactionId);
       if (payment) return payment.slot === '' && selectSlot.get(slot) === undefined;
       if (selectSlot.get(slot)) return false;
       const ended = { slot: '', intent: '', validBefore: null, decisionId: '' };

@@ -2,13 +2,16 @@ import { createHash, randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { SignPayload } from '../../../shared/domain/receipt.ts';
+import type { BitcoinTransaction, SignPayload } from '../../../shared/domain/receipt.ts';
 import { createKek, createKeyEncryption } from '../../../signer/kek.ts';
 import { useOf } from '../../../signer/slot.ts';
 import { openSignerStore, type SignerStore } from '../../../signer/store.ts';
+import { BITCOIN_RECIPIENT, REGTEST } from '../../support/family-payments.ts';
 import { nativeTransfer, RECIPIENT, TOKEN } from '../../support/payments.ts';
 
+const BITCOIN_WALLET = 'bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080';
 const WALLET = '0xF39Fd6e51aad88F6F4ce6aB8827279cffFb92266';
 const OTHER = '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC';
 const now = new Date('2026-03-01T00:00:00Z');
@@ -26,8 +29,33 @@ const authorise = (nonce: string, validBefore: number): SignPayload => ({
     ...{ from: WALLET, to: RECIPIENT, value: '5', validAfter: 0, validBefore, nonce: `0x${nonce.repeat(32)}` },
   },
 });
+type Coin = BitcoinTransaction['inputs'][0];
+const coin = (name: string): Coin => ({ txid: name.repeat(64), vout: 0, valueSat: '1000' });
+const [A, B, C, D] = [coin('a'), coin('b'), coin('c'), coin('d')];
+const TRON_WALLET = 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t';
+/** 5 sat to BITCOIN_RECIPIENT, the change to the wallet. */
+const spend = (
+  inputs: Coin[],
+  o: { input?: number; amountSat?: string; changeSat?: string; isNoop?: boolean } = {},
+): SignPayload => ({
+  kind: 'bitcoin-input',
+  input: o.input ?? 0,
+  transaction: {
+    ...{ chain: REGTEST, inputs, lockTime: 0 },
+    outputs: [
+      ...(o.isNoop ? [] : [{ address: BITCOIN_RECIPIENT, valueSat: o.amountSat ?? '5' }]),
+      { address: BITCOIN_WALLET, valueSat: o.changeSat ?? '7' },
+    ],
+  },
+});
+const addressOf = {
+  'evm-transaction': WALLET,
+  'transfer-authorization': WALLET,
+  'bitcoin-input': BITCOIN_WALLET,
+  'tron-transaction': TRON_WALLET,
+};
 const use = (transactionId: string, payload: SignPayload, replaces: string[] = []) =>
-  useOf({ keyId: 'key', address: WALLET, transactionId, decisionId: 'dec', replaces, payload });
+  useOf({ keyId: 'key', address: addressOf[payload.kind], transactionId, decisionId: 'dec', replaces, payload });
 
 describe('what a signature is recorded as', () => {
   it('says which slot it takes and what it pays, whatever the case of its letters', () => {
@@ -142,7 +170,7 @@ describe('the records of a signer', () => {
     const keyId = 'key';
     const row = (transactionId: string, payload: SignPayload, atMs: number) => {
       const { slot, intent, validBefore } = use(transactionId, payload);
-      return { transactionId, slot, intent, validBefore, decisionId: 'dec', atMs };
+      return { transactionId, slot, intent, validBefore, decisionId: 'dec', others: [], atMs };
     };
     bind('txn_1', send(7));
     bind('txn_2', noop(8));
@@ -159,9 +187,130 @@ describe('the records of a signer', () => {
     expect(store.mergePayments({ keyId, rows: [row('txn_3', authorise('bb', 2), later)] })).toEqual([]);
     expect(store.mergePayments({ keyId, rows: [row('txn_3', authorise('cc', 2), 1)] })).toEqual([]);
     expect(() => bind('txn_3', authorise('aa', 1))).toThrow(slotTaken);
-    expect(() => bind('txn_3', authorise('bb', 2))).not.toThrow();
+    // Nobody here saw which one was given up: the receipt has to say so of each.
+    const [aa, cc] = [use('txn_3', authorise('aa', 1)).slot, use('txn_3', authorise('cc', 2)).slot];
+    for (const named of [[], [aa], [cc]]) expect(() => bind('txn_3', authorise('bb', 2), named)).toThrow(/must say/);
+    expect(() => bind('txn_3', authorise('bb', 2), [aa, cc])).not.toThrow();
+    const { rows: told } = store.paymentsPage({ keyId, after: 0, limit: 9 });
+    expect(told.find(({ transactionId }) => transactionId === 'txn_3')).toMatchObject({
+      others: [
+        { slot: aa, validBefore: 1 },
+        { slot: cc, validBefore: 2 },
+      ],
+    });
     expect(store.mergePayments({ keyId, rows: [row('txn_3', send(9), later)] })).toEqual(['txn_3']);
     expect(() => bind('txn_3', authorise('bb', 2))).toThrow(/is not signed any more/);
+  });
+
+  it('hold every coin of a transaction to one payment and one value, whichever of its inputs is signed', () => {
+    bind('txn_1', spend([A, B], { input: 1 }));
+    reopen();
+    expect(() => bind('txn_1', spend([A, B], { changeSat: '1' }))).not.toThrow();
+    expect(() => bind('txn_1', spend([A]))).not.toThrow();
+    expect(() => bind('txn_1', spend([A, C]))).not.toThrow();
+    for (const coins of [[A], [B], [C], [D, B], [D, C], [B, D]]) {
+      expect(() => bind('txn_2', spend(coins))).toThrow(slotTaken);
+    }
+    expect(() => bind('txn_1', spend([B, A]))).toThrow(/must say that it replaces/);
+    expect(() => bind('txn_1', spend([A, B], { amountSat: '6' }))).toThrow(slotTaken);
+    expect(() => bind('txn_2', spend([D]))).not.toThrow();
+    const lies = [
+      { ...B, valueSat: '999' },
+      { ...B, valueSat: '1001' },
+    ];
+    for (const lie of lies) {
+      expect(() => bind('txn_1', spend([A, lie]))).toThrow(/was used as a coin of 1000 sat; it cannot be one of/);
+      expect(() => bind('txn_1', spend([A, lie], { isNoop: true }))).toThrow(/it cannot be one of/);
+      expect(() => bind('txn_9', spend([lie], { isNoop: true }))).toThrow(/it cannot be one of/);
+    }
+    expect(() => bind('txn_1', spend([A, B], { isNoop: true }))).not.toThrow();
+  });
+
+  it('hold coins of what pays nobody to their values as well, and give them to no payment', () => {
+    bind('txn_1', spend([A, B], { isNoop: true }));
+    expect(() => bind('txn_1', spend([A, { ...B, valueSat: '1' }], { isNoop: true }))).toThrow(
+      /cannot be one of 1 sat/,
+    );
+    expect(() => bind('txn_1', spend([A, B]))).toThrow(/was used to pay nobody/);
+    expect(() => bind('txn_2', spend([C, B]))).toThrow(/was used to pay nobody/);
+    expect(() => bind('txn_1', spend([C]))).not.toThrow();
+  });
+
+  it('end a payment whose coins nobody signed for, by its anchor', () => {
+    const end = (transactionId: string, coins: Coin[]) =>
+      store.endUnsigned({ keyId: 'key', transactionId, slot: use(transactionId, spend(coins)).slot });
+    expect(end('txn_1', [A, B])).toBe(true);
+    for (const coins of [[A, B], [B], [C]]) expect(() => bind('txn_1', spend(coins))).toThrow(/ended before it was/);
+    bind('txn_2', spend([B, A]));
+    expect([end('txn_2', [B, A]), end('txn_3', [A]), end('txn_3', [C])]).toEqual([false, false, true]);
+  });
+
+  it('move a payment that expires only when it is over, by a receipt that names it', () => {
+    const send = (ref: string, expirationMs: number): SignPayload => ({
+      kind: 'tron-transaction',
+      transaction: {
+        ...{ chain: 'tron:0xcd8690dc', from: TRON_WALLET, refBlockBytes: ref, refBlockHash: '00'.repeat(8) },
+        contract: { type: 'transfer', to: 'TJRabPrwbZy45sbavfcjinPJC18kjpRTv8', amountSun: '5' },
+        ...{ timestampMs: 1, expirationMs, feeLimitSun: '0', bandwidthSun: '0' },
+      },
+    });
+    const nowMs = now.getTime();
+    const [over, good] = [send('0001', nowMs), send('0002', nowMs + 1)];
+    expect(use('t', good)).toMatchObject({
+      validBefore: nowMs / 1000 + 1,
+      intent: expect.stringMatching(/^native\/TJRa.*\/5$/),
+    });
+    expect(use('t', good).slot).toMatch(/^tron:0xcd8690dc\/TR7NHq.*\/transaction\/[0-9a-f]{64}$/);
+    bind('txn_1', over);
+    expect(() => bind('txn_1', good)).toThrow(/must say that it replaces/);
+    bind('txn_1', good, [use('t', over).slot]);
+    expect(() => bind('txn_1', send('0003', nowMs + 9), [use('t', good).slot])).toThrow(
+      /good until 2026-03-01T00:00:01/,
+    );
+    expect(() => bind('txn_2', good)).toThrow(slotTaken);
+  });
+
+  it('sign nothing any more by a coin of which two signers recorded different values', () => {
+    const keyId = 'key';
+    bind('txn_1', spend([A, B]));
+    const pages = store.slotsPage({ keyId, after: 0, limit: 9 }).rows;
+    expect(pages.map(({ valueSat }) => valueSat)).toEqual(['1000', '1000']);
+    expect(store.mergeSlots({ keyId, rows: pages })).toEqual([]);
+    const [a, b] = pages as [(typeof pages)[0], (typeof pages)[0]];
+    expect(store.mergeSlots({ keyId, rows: [a, { ...b, valueSat: '7' }] })).toEqual([b.slot]);
+    expect(store.mergeSlots({ keyId, rows: [b, { ...b, valueSat: '7' }] })).toEqual([b.slot, b.slot]);
+    for (const valueSat of ['1000', '7']) {
+      expect(() => bind('txn_1', spend([A, { ...B, valueSat }]))).toThrow(slotTaken);
+      expect(() => bind('txn_1', spend([A, { ...B, valueSat }], { isNoop: true }))).toThrow(slotTaken);
+    }
+    expect(() => bind('txn_1', spend([A]))).not.toThrow();
+    // What another one tells of is known with its value.
+    const told = { slot: use('t', spend([C])).slot, intent: '', transactionId: 'txn_9', valueSat: '50', atMs: 1 };
+    expect(store.mergeSlots({ keyId, rows: [told] })).toEqual([]);
+    expect(() => bind('txn_9', spend([C], { isNoop: true }))).toThrow(/was used as a coin of 50 sat/);
+    expect(() => bind('txn_9', spend([{ ...C, valueSat: '50' }], { isNoop: true }))).not.toThrow();
+  });
+
+  it('are brought up to date from a store that knew no coins, with all that it held', () => {
+    bind('txn_1', send(7));
+    store.close();
+    const db = new DatabaseSync(join(dataDir, 'signer.sqlite'));
+    db.exec(
+      'alter table slots drop column value_sat; alter table payments drop column others; pragma user_version = 2',
+    );
+    db.close();
+    open();
+    expect(store.schemaVersion()).toBe(3);
+    expect(() => bind('txn_1', send(7, { maxFeePerGasWei: '1' }))).not.toThrow();
+    expect(() => bind('txn_2', send(7))).toThrow(slotTaken);
+    expect(() => bind('txn_3', spend([A, B]))).not.toThrow();
+    reopen();
+    expect(() => bind('txn_4', spend([B]))).toThrow(slotTaken);
+    expect([...store.dumpTables({ sinceMs: undefined })].find(({ table }) => table === 'slots')?.rows).toMatchObject([
+      { value_sat: null },
+      { value_sat: '1000' },
+      { value_sat: '1000' },
+    ]);
   });
 
   it('check without binding', () => {

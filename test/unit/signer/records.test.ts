@@ -8,7 +8,7 @@ const use: SlotUse = {
   ...{ keyId: 'key', slot: A, intent: 'native/0xshop/5', transactionId: 'txn_1', decisionId: 'dec_1' },
   ...{ replaces: [], validBefore: null, coins: [] },
 };
-const bound = { slot: A, intent: use.intent, validBefore: null };
+const bound = { slot: A, intent: use.intent, validBefore: null, others: [] };
 const unknown = { slot: undefined, payment: undefined, now };
 const same = { intent: use.intent, transactionId: 'txn_1', valueSat: null };
 const noop: SlotUse = { ...use, intent: '' };
