@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createTreasury, fillTreasury, minerAddress } from '../../dev/bitcoin-treasury.ts';
-import { btcdPassword, REGTEST_CHAIN, startBtcd } from '../../dev/btcd.ts';
+import { type BitcoinNode, btcdPassword, REGTEST_CHAIN, startBtcd } from '../../dev/btcd.ts';
 import { btcdBinary } from '../../dev/btcd-binary.ts';
 import type { BtcdRpc } from '../../dev/btcd-rpc.ts';
 import { type EsploraDoor, startEsploraDoor } from '../../dev/esplora.ts';
@@ -16,6 +16,8 @@ export interface TestBitcoin {
   /** Of the door; the same after `restart`. */
   readonly url: string;
   readonly rpc: BtcdRpc;
+  /** The one that runs now. */
+  node(): BitcoinNode;
   /** Makes blocks with what waits. @returns their hashes */
   mine(blocks?: number): Promise<string[]>;
   /** Pays addresses, one coin for each amount, and mines that. @param outputs amounts in satoshis @returns its id */
@@ -46,6 +48,7 @@ export async function startTestBitcoin(): Promise<TestBitcoin> {
     chain: REGTEST_CHAIN,
     url: door.url,
     rpc,
+    node: () => node,
     mine: (blocks) => node.mine(blocks),
     async pay(outputs) {
       const txid = await treasury.pay(outputs);
