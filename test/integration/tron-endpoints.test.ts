@@ -128,9 +128,20 @@ describe('several endpoints of Tron', () => {
     const payment = await sign(adapter);
     world.solidifyPast(payment.expirationMs + 31_000);
     lie(0, (path, _, answer) =>
-      path.endsWith('gettransactioninfobyid') ? { Error: 'class java.lang.Exception : no such table' } : answer,
+      path.includes('gettransaction') ? { Error: 'class java.lang.Exception : no such table' } : answer,
     );
     await expect(adapter.isExpired(payment)).rejects.toMatchObject({ name: 'RpcUnavailable' });
+  });
+
+  it('ends no payment by an endpoint that keeps no receipts', async () => {
+    const adapter = adapterOf(1);
+    const payment = await sign(adapter);
+    await adapter.send(payment);
+    world.double.produce();
+    lie(0, (path, _, answer) => (path.endsWith('gettransactioninfobyid') ? {} : answer));
+    world.solidifyPast(payment.expirationMs + 31_000);
+    expect(await adapter.isExpired(payment)).toBe(false);
+    await expect(adapter.prepare(transfer(7n), payment.payload)).rejects.toThrow('may still be taken');
   });
 
   it('refers to the block that most have, and counts the money that most show', async () => {

@@ -115,6 +115,17 @@ describe('payments on Tron', () => {
     expect(await agreed(other, first.number)).toEqual({ hash: other.hash, outcome: 'absent' });
   });
 
+  it('foresees the price of an account that another transfer is making: that one may never be carried out', async () => {
+    const to = newTronWallet().address;
+    await pay(ofTrx(trx, to));
+    const payment = await sign(ofTrx(trx, to));
+    world.double.forgetPending();
+    await adapter.send(payment);
+    world.double.produce();
+    expect(await found(payment)).toMatchObject({ feeMinor: 1_100_000n });
+    expect(payment.prepared.maxFeeMinor).toBe('1100000');
+  });
+
   it.each(['REVERT', 'OUT_OF_ENERGY'] as const)('notes %s: failed, and the fee spent', async (fails) => {
     const payment = await sign(ofUsdt(1_000_000n));
     world.double.addToken(world.usdt.asset, { fails });

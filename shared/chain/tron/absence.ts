@@ -45,10 +45,14 @@ export async function absentUntil(
     if (provenMs >= expirationMs) late.set(endpoint, provenMs);
   }
   if (late.size <= endpoints.size / 2) return undefined;
-  const heard = await hearAll(endpoints, [
-    tronCall('walletsolidity', 'gettransactioninfobyid', { value: hash }),
-    tronCall('wallet', 'gettransactioninfobyid', { value: hash }),
-  ]);
+  // A node that keeps no history of results (java-tron, `storage.transHistory.switch`) has receipts of nothing, but it has
+  // the transactions.
+  const heard = await hearAll(
+    endpoints,
+    (['walletsolidity', 'wallet'] as const).flatMap((api) =>
+      ['gettransactioninfobyid', 'gettransactionbyid'].map((method) => tronCall(api, method, { value: hash })),
+    ),
+  );
   const proofs = heard.flatMap(({ endpoint, answers }) => {
     const provenMs = late.get(endpoint);
     return provenMs !== undefined && answers.every((each) => each === null) ? [provenMs] : [];

@@ -46,7 +46,7 @@ export async function prepareTransfer(
     tronCall('wallet', 'getaccountresource', { address: from }),
     tronCall('wallet', 'getchainparameters'),
     ...(isNative
-      ? [tronCall('wallet', 'getaccount', { address: to })]
+      ? [accountCall(to)]
       : [balanceCall({ owner: from, asset }), transferCall({ owner: from, asset, to, amountMinor })]),
   ]);
   const atBlock = view.block.number;
