@@ -8,6 +8,7 @@ import { type Address, createPublicClient, erc20Abi, http } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { deriveEvmAddress } from '../../../shared/chain/evm/derive-address.ts';
+import { familyOf } from '../../../shared/chain/families.ts';
 import { createSignerTransport, type SignerPeer, type SignerTransport } from '../../../signer/call.ts';
 import { createSignerClient, type SignerClient } from '../../../signer/client.ts';
 import { coordinateSign } from '../../../signer/coordinate-sign.ts';
@@ -227,6 +228,15 @@ describe('signers with backups', { timeout: TIMEOUT_MS }, () => {
       expect(kept!.wallets![7]).toEqual({ path: pathOf(7), address: addressOf(7) });
       const older = await recover(olderFile(2), olderFile(3), '--indexes', '0-7');
       expect(older.keys).toEqual([{ ...kept, epoch: 1 }]);
+    });
+
+    it.each(['bip122:0f9188f13cb7b2c71f2a335e3a4fc328', 'tron:0x2b6653dc'])('give those of %s', async (chain) => {
+      const family = familyOf(chain);
+      const path = `m/44/${family.coinType(chain)}/0/0/7`;
+      const ofChain = ['--key', key.keyId, '--chain', chain, '--indexes', '7'];
+      const { keys } = await recover(backupFile(1), backupFile(2), ...ofChain);
+      const address = family.deriveAddress({ ...key, path, chain });
+      expect(keys).toMatchObject([{ chain, wallets: [{ path, address }] }]);
     });
 
     it('say of backups of different epochs which ones to look for', async () => {
