@@ -9,6 +9,7 @@ import { createProgress } from '../dev/progress.ts';
 import type { EngineChoice } from '../signer/engine/load.ts';
 import { fullAuditPlan, measureAudit, quickAuditPlan } from './audit.ts';
 import { fullDecisionPlan, measureDecisions, quickDecisionPlan } from './decisions.ts';
+import { fullFamilyPlan, measureFamilies, quickFamilyPlan } from './families.ts';
 import { fullLimitPlan, measureLimits, quickLimitPlan } from './limits.ts';
 import { fullListPlan, measureLists, quickListPlan } from './lists.ts';
 import { fullPlan, measure, quickPlan } from './measure.ts';
@@ -27,6 +28,7 @@ const USAGE = `Usage: npm run bench [-- --quick] [--only PART] [--rows N]
   --only decisions   policy decisions by themselves; brings up a Postgres and nothing else
   --only payments    whole payments, with two workers
   --only x402        payments out of x402 sessions, with two workers
+  --only families    payments on a chain of each family: EVM, Bitcoin (a node of its own, built with Go) and Tron (a double)
   --only webhooks    deliveries to receivers that hang and fail; brings up a Postgres, a Temporal and a worker
   --only signatures  signatures and refreshes by three signers beside the mere computation, by each build of the engine
                      that is there (npm run engine:native); brings up signers and nothing else
@@ -44,6 +46,7 @@ const parts = [
   'decisions',
   'payments',
   'x402',
+  'families',
   'webhooks',
   'signatures',
   'audit',
@@ -96,6 +99,12 @@ async function main(): Promise<void> {
           measureX402(stack, { plan: quick ? quickPlan : fullPlan, engine, progress, signal }),
         )
       : undefined;
+    const families = measures('families')
+      ? await measureFamilies({
+          ...{ env: process.env, progress, signal },
+          plan: quick ? quickFamilyPlan : fullFamilyPlan,
+        })
+      : undefined;
     const webhooks = measures('webhooks')
       ? await withDatabase({ progress }, (database) =>
           measureWebhooks(database, { plan: quick ? quickWebhookPlan : fullWebhookPlan, progress, signal }),
@@ -121,7 +130,7 @@ async function main(): Promise<void> {
       ? await measureRecovery({ killsEach: quick ? quickKillsEach : fullKillsEach, progress, signal })
       : undefined;
     const report = createReport(
-      { decisions, payments, x402, webhooks, signatures, audit, limits, lists, recovery },
+      { decisions, payments, x402, families, webhooks, signatures, audit, limits, lists, recovery },
       { date, quick, loadBefore },
     );
     progress.line(`\n${renderTable(report)}`);

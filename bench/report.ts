@@ -29,6 +29,20 @@ export interface MeasuredPart {
   readonly ratios: readonly Ratio[];
 }
 
+/** What a payment cost, in the chain's own coin. */
+export interface Cost {
+  readonly n: number;
+  readonly median: string;
+  readonly most: string;
+}
+
+/** What is measured of payments on a chain of each family. */
+export interface MeasuredFamilies extends MeasuredPart {
+  readonly costs: ReadonlyMap<string, Cost>;
+  /** What could not be measured, and why. */
+  readonly skipped: readonly string[];
+}
+
 /** A measurement as it is stored. Times are milliseconds, memory megabytes (10^6). */
 export interface Report {
   readonly date: string;
@@ -43,6 +57,8 @@ export interface Report {
   readonly payments?: PaymentFigures | undefined;
   /** Payments out of x402 sessions. */
   readonly x402?: Figures | undefined;
+  /** Payments on a chain of each family. */
+  readonly families?: FamilyFigures | undefined;
   /** Deliveries to receivers of events. */
   readonly webhooks?: Figures | undefined;
   /** Signatures and refreshes by the signers alone. */
@@ -63,6 +79,12 @@ interface Figures {
   readonly ratios: readonly Ratio[];
 }
 
+interface FamilyFigures extends Figures {
+  readonly costs: Record<string, Cost>;
+  /** What could not be measured, and why. */
+  readonly skipped: readonly string[];
+}
+
 interface PaymentFigures extends Figures {
   readonly engine: string;
   /** `rssMb` after the run, `peakMb` the most ever. */
@@ -75,6 +97,7 @@ export function createReport(
     decisions,
     payments,
     x402,
+    families,
     webhooks,
     signatures,
     audit,
@@ -85,6 +108,7 @@ export function createReport(
     decisions: MeasuredDecisions | undefined;
     payments: Measured | undefined;
     x402: MeasuredX402 | undefined;
+    families?: MeasuredFamilies | undefined;
     webhooks?: MeasuredPart | undefined;
     signatures?: MeasuredPart | undefined;
     audit?: MeasuredPart | undefined;
@@ -114,6 +138,12 @@ export function createReport(
       ratios: paymentRatios(payments),
     },
     x402: x402 && { ...figures(x402), ratios: x402Ratios(x402) },
+    families: families && {
+      ...figures(families),
+      ratios: families.ratios,
+      costs: Object.fromEntries(families.costs),
+      skipped: families.skipped,
+    },
     webhooks: webhooks && { ...figures(webhooks), ratios: webhooks.ratios },
     signatures: signatures && { ...figures(signatures), ratios: signatures.ratios },
     audit: audit && { ...figures(audit), ratios: audit.ratios },

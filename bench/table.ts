@@ -7,10 +7,12 @@ const twoDigitsBelow10 = (value: number) => value.toFixed(value < 10 ? 2 : 1);
 
 /** A report for a reader: one table, all columns aligned. */
 export function renderTable(report: Report): string {
-  const { machine, load, decisions, payments, x402, webhooks, signatures, audit, limits, lists, recovery } = report;
+  const { machine, load, decisions, payments, x402, families, webhooks, signatures, audit, limits, lists, recovery } =
+    report;
   const rows: (Row | undefined)[] = [
     ...(payments ? [...paymentRows(payments), undefined] : []),
     ...(x402 ? [...x402Rows(x402), undefined] : []),
+    ...(families ? [...familyRows(families), undefined] : []),
     ...(webhooks ? [...partRows('webhooks, ms', 'webhooks, many', webhooks), undefined] : []),
     ...(signatures ? [...partRows('signers, ms', 'signers, many', signatures), undefined] : []),
     ...(audit ? [...partRows('audit log, ms', 'audit log, many', audit), undefined] : []),
@@ -36,6 +38,12 @@ export function renderTable(report: Report): string {
           'x402 → signature: the answer of the POST, with the header in it; the target answers at once, on this machine. The probe: from its connection to the last byte of its answer.',
         ]
       : []),
+    ...(families
+      ? [
+          'floor of the families: the same code without a service and signers: asks the chain, builds and signs. Tron: a double of a node, with free bandwidth for the first two payments.',
+          ...families.skipped.map((why) => `Not measured: ${why}`),
+        ]
+      : []),
     ...(recovery
       ? [
           'kill -9 → confirmed: of a payment that is asked for at that moment, by a client that insists; whatever dies is started again at once.',
@@ -51,6 +59,7 @@ export function renderTable(report: Report): string {
 }
 
 type Payments = NonNullable<Report['payments']>;
+type Families = NonNullable<Report['families']>;
 type Figures = NonNullable<Report['decisions']>;
 
 function paymentRows(payments: Payments): (Row | undefined)[] {
@@ -73,6 +82,17 @@ function x402Rows(x402: Figures): (Row | undefined)[] {
     ...throughputRows('20 in parallel', x402),
     undefined,
     ...ratioRows(x402),
+  ];
+}
+
+function familyRows(families: Families): (Row | undefined)[] {
+  return [
+    ...durationRows('families one at a time, ms', families),
+    undefined,
+    ['cost of a payment', 'n', 'median', 'most'],
+    ...Object.entries(families.costs).map(([name, { n, median, most }]): Row => [name, String(n), median, most]),
+    undefined,
+    ...ratioRows(families),
   ];
 }
 

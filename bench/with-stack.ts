@@ -26,20 +26,33 @@ export interface BenchStack {
  * Brings up a stack of its own, with two workers, in a folder of its own on free ports, runs `use`, and stops everything, whatever happens.
  * Settings of the caller's environment hold, except where the data is, where the parts listen, and that no spare keys
  * are made beside the measurement. After a failure the folder is kept, for its logs.
+ * @param o.bitcoin a local Bitcoin network besides @param o.more settings beyond those of every measurement
  * @throws what `use` throws, and the reason of `signal`
  */
 export async function withStack<T>(
-  { env, progress, signal }: { env: NodeJS.ProcessEnv; progress: Progress; signal: AbortSignal },
+  {
+    env,
+    progress,
+    signal,
+    bitcoin = false,
+    more = {},
+  }: {
+    env: NodeJS.ProcessEnv;
+    progress: Progress;
+    signal: AbortSignal;
+    bitcoin?: boolean;
+    more?: NodeJS.ProcessEnv;
+  },
   use: (stack: BenchStack) => Promise<T>,
 ): Promise<T> {
   const dir = mkdtempSync(join(tmpdir(), 'purser-bench-'));
-  const stackEnv = benchEnv(env, dir);
+  const stackEnv = { ...benchEnv(env, dir), ...more };
   const home = openHome(stackEnv, { reset: false });
   const guard = startGuard();
   const ending = new AbortController();
   let isDone = false;
   try {
-    const ports = { ...(await stackPorts(stackEnv)), temporalUi: undefined };
+    const ports = { ...(await stackPorts(stackEnv, { bitcoin })), temporalUi: undefined };
     const starting = startStack({ env: stackEnv, home, ports, guard, progress, signal: ending.signal, workers });
     const stack = await unlessAborted(starting, signal);
     try {
@@ -76,6 +89,7 @@ function benchEnv(env: NodeJS.ProcessEnv, dir: string): NodeJS.ProcessEnv {
     PURSER_MAIL_PORT: '0',
     PURSER_SMTP_PORT: '0',
     PURSER_PROVIDER_PORT: '0',
+    PURSER_BITCOIN_PORT: '0',
     TEMPORAL_ADDRESS: undefined,
     DATABASE_URL: undefined,
     PURSER_SPARE_KEYS: '0',
