@@ -27,8 +27,30 @@ export interface TestBitcoin {
   stop(): Promise<void>;
 }
 
-/** Starts a fresh network on free ports, with coins to give away; some 0.5 s, and half a minute at the first build. */
-export async function startTestBitcoin(): Promise<TestBitcoin> {
+/** Hands a node what another one's chain has, as peers do: it may have had another branch before. */
+export async function copyBlocks({ from, to }: { from: BtcdRpc; to: BtcdRpc }): Promise<void> {
+  const known = async (hash: string) =>
+    to('getblockheader', hash).then(
+      () => true,
+      () => false,
+    );
+  const missing: string[] = [];
+  let hash = await from<string>('getbestblockhash');
+  while (!(await known(hash))) {
+    missing.unshift(await from<string>('getblock', hash, 0));
+    hash = (await from<{ previousblockhash: string }>('getblockheader', hash, true)).previousblockhash;
+  }
+  for (const block of missing) {
+    const refusal = await to<string | null>('submitblock', block);
+    if (refusal !== null) throw new Error(`A node refuses a block: ${refusal}`);
+  }
+}
+
+/**
+ * Starts a fresh network on free ports, with coins to give away; some 0.5 s, and half a minute at the first build.
+ * @param isEmpty without a block beyond the first one, for whoever is to have the blocks of another node
+ */
+export async function startTestBitcoin({ isEmpty = false }: { isEmpty?: boolean } = {}): Promise<TestBitcoin> {
   const dir = mkdtempSync(join(tmpdir(), 'purser-bitcoin-'));
   const guard = startGuard();
   const options = {
@@ -40,7 +62,7 @@ export async function startTestBitcoin(): Promise<TestBitcoin> {
     logFile: join(dir, 'node.log'),
   };
   let node = await startBtcd(guard, options);
-  await fillTreasury(node);
+  if (!isEmpty) await fillTreasury(node);
   const { rpc } = node;
   const treasury = createTreasury(rpc);
   const door: EsploraDoor = await startEsploraDoor({ rpc });

@@ -31,12 +31,15 @@ export async function agreedHoldings(client: BitcoinClient, { owner }: { owner: 
   return { atBlock, confirmedSat, freeSat, coins: agreedCoins(told) };
 }
 
-/** In the order of the first who knows them. */
+/** The largest first. */
 function agreedCoins(told: readonly Holdings[]): BitcoinCoin[] {
   const counts = new Map<string, { coin: BitcoinCoin; count: number }>();
   for (const coin of told.flatMap(({ coins }) => coins)) {
     const key = `${coin.txid}:${coin.vout}=${coin.valueSat}`;
     counts.set(key, { coin, count: (counts.get(key)?.count ?? 0) + 1 });
   }
-  return [...counts.values()].filter(({ count }) => count > told.length / 2).map(({ coin }) => coin);
+  return [...counts.values()]
+    .filter(({ count }) => count > told.length / 2)
+    .map(({ coin }) => coin)
+    .toSorted((a, b) => Number(BigInt(b.valueSat) - BigInt(a.valueSat)));
 }
