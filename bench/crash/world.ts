@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import type { Address } from 'viem';
 import { LOCAL_CHAIN } from '../../dev/anvil.ts';
@@ -9,7 +6,6 @@ import { type OwnStack, startOwnStack } from '../../test/support/own-stack.ts';
 import { startPaidApi } from '../../test/support/paid-api.ts';
 import { type RpcProxy, startRpcProxy } from '../../test/support/rpc-proxy.ts';
 import type { TestTarget } from '../../test/support/target.ts';
-import { makeWorkflowBundle } from '../../worker/bundle.ts';
 import { type CrashBitcoin, takeOverBitcoin } from './bitcoin-chain.ts';
 import { bitcoinConfirmations } from './bitcoin-plan.ts';
 import { type CrashChain, takeOverChain } from './chain.ts';
@@ -40,10 +36,6 @@ export interface CrashWorld {
  * @param o.bitcoin whether it has a Bitcoin chain besides
  */
 export async function startCrashWorld({ bitcoin: wantsBitcoin = false } = {}): Promise<CrashWorld> {
-  const dir = mkdtempSync(join(tmpdir(), 'purser-crash-'));
-  // A worker that makes its bundle by itself comes back two seconds later.
-  const bundleFile = join(dir, 'workflows.js');
-  writeFileSync(bundleFile, (await makeWorkflowBundle()).code);
   let proxies: RpcProxy[] = [];
   const stack = await startOwnStack({
     workers: 2,
@@ -54,7 +46,6 @@ export async function startCrashWorld({ bitcoin: wantsBitcoin = false } = {}): P
       PURSER_SPEED_UP_AFTER_BLOCKS_EIP155_31337: String(speedUpAfterBlocks),
       PURSER_CONFIRMATIONS_BIP122_0F9188F13CB7B2C71F2A335E3A4FC328: String(bitcoinConfirmations),
       PURSER_SPEED_UP_AFTER_BLOCKS_BIP122_0F9188F13CB7B2C71F2A335E3A4FC328: String(speedUpAfterBlocks),
-      PURSER_WORKFLOW_BUNDLE: bundleFile,
     },
     async endpoints(target) {
       proxies = await Promise.all(Array.from({ length: endpointCount }, () => startRpcProxy({ target })));
@@ -83,7 +74,6 @@ export async function startCrashWorld({ bitcoin: wantsBitcoin = false } = {}): P
       await pool.end();
       await stack.stop(o);
       await Promise.all([target, ...proxies].map((each) => each.stop()));
-      rmSync(dir, { recursive: true, force: true });
     },
   };
 }

@@ -20,12 +20,15 @@ import { temporalBinary } from '../../dev/temporal-binary.ts';
 import { deployToken } from '../../dev/token.ts';
 import { migrate } from '../../shared/db/migrate.ts';
 import { PARTIES } from '../../signer/parties.ts';
+import { makeWorkflowBundle } from '../../worker/bundle.ts';
 import { readPlan, writePlan } from './crash-plan.ts';
 import { readDatabaseAsText } from './database-text.ts';
 import { openShares } from './open-shares.ts';
 import { type OwnBitcoin, openBitcoin, planBtcd } from './own-bitcoin.ts';
 import { notePassword, noteSecret, noteSecretBytes, noteSecretFile, refuseSecretsIn } from './secrets.ts';
 import { openSignIn } from './sign-in.ts';
+import type { TronChainDouble } from './tron-chain-double.ts';
+import { startTronNodeDouble, type TronNodeDouble } from './tron-node-double.ts';
 
 export type PartName =
   | 'postgres'
@@ -39,6 +42,8 @@ export type PartName =
   | 'worker-2'
   | 'btcd';
 
+/** CAIP-2 name of Tron's test network. */
+export const NILE_CHAIN = 'tron:0xcd8690dc';
 /** Before a part that failed is started again. */
 const fallPauseMs = 1_000;
 
@@ -58,6 +63,7 @@ export interface OwnStack {
   readonly usdcAddress: `0x${string}`;
   /** Only where it was asked for. */
   readonly bitcoin: OwnBitcoin | undefined;
+  readonly tron: TronNodeDouble | undefined;
   readonly databaseUrl: string;
   readonly temporalAddress: string;
   /** File that the crashing worker reads; see crash-plan.ts. */
@@ -88,6 +94,8 @@ export interface OwnStackOptions {
   readonly apis?: 1 | 2;
   /** A Bitcoin chain besides; blocks are made by whoever asks for it. */
   readonly bitcoin?: boolean;
+  /** A Tron chain (Nile) besides, behind a double of a node. */
+  readonly tron?: TronChainDouble;
   /** What the api and the workers find in their environment besides, or in place of, what they are given here. */
   readonly env?: NodeJS.ProcessEnv;
   /** The RPC URLs that the workers are given in place of the chain's own. */
@@ -99,6 +107,7 @@ export async function startOwnStack({
   workers = 1,
   apis = 1,
   bitcoin: wantsBitcoin = false,
+  tron: tronChain,
   env: extraEnv = {},
   endpoints = async (chainUrl) => [chainUrl],
 }: OwnStackOptions = {}): Promise<OwnStack> {
@@ -109,6 +118,8 @@ export async function startOwnStack({
   const planFile = file('plan.json');
   writePlan(planFile, { victim: 'nobody', left: [] });
   const guard = startGuard();
+  const bundleFile = file('workflows.js');
+  const bundled = bundleWorkflows(bundleFile);
   const ports = await Promise.all(Array.from({ length: 8 }, freePort));
   const [postgresPort, temporalPort, rpcPort, apiPort, secondApiPort, ...signerPorts] = ports as [
     number,
@@ -127,6 +138,7 @@ export async function startOwnStack({
   const bitcoin = wantsBitcoin
     ? await openBitcoin(() => requireAlive(parts.current('btcd') as BitcoinNode))
     : undefined;
+  const tron = tronChain && (await startTronNodeDouble({ share: tronChain }));
 
   await parts.add('postgres', () =>
     startPostgres(guard, { dir: file('postgres'), port: postgresPort, logFile: logFile('postgres') }),
@@ -178,10 +190,11 @@ export async function startOwnStack({
     PURSER_SPARE_KEYS: '0',
     DATABASE_URL: appUrl,
     TEMPORAL_ADDRESS: temporalAddress,
-    PURSER_CHAINS: [LOCAL_CHAIN, ...(bitcoin ? [REGTEST_CHAIN] : [])].join(','),
+    PURSER_CHAINS: [LOCAL_CHAIN, ...(bitcoin ? [REGTEST_CHAIN] : []), ...(tron ? [NILE_CHAIN] : [])].join(','),
     PURSER_EXTRA_TOKENS: `${LOCAL_CHAIN}/erc20:${token.address}=USDC/6/USD Coin/2`,
     PURSER_RPC_EIP155_31337: (await endpoints(chain.rpcUrl)).join(','),
     ...(bitcoin && { PURSER_RPC_BIP122_0F9188F13CB7B2C71F2A335E3A4FC328: bitcoin.url }),
+    ...(tron && { PURSER_RPC_TRON_0XCD8690DC: tron.url }),
     PURSER_POLICY_KEY_FILE: keys.policy.identityFile,
     PURSER_COORDINATOR_KEY_FILE: keys.coordinator.identityFile,
     PURSER_SIGNERS: JSON.stringify(endpointsOfSigners),
@@ -194,12 +207,14 @@ export async function startOwnStack({
     PURSER_WEBHOOK_KEYS_FILE: keys.webhooks.keysFile,
     PURSER_WEBHOOK_PUBLIC_KEY_FILE: keys.webhooks.publicKeyFile,
     PURSER_TEST_CRASH_PLAN: planFile,
+    PURSER_WORKFLOW_BUNDLE: bundleFile,
     ...extraEnv,
   };
   const worker = (name: 'worker' | 'worker-2') => {
     const args = [fileURLToPath(new URL('./crashing-worker.ts', import.meta.url))];
     return startProcess(guard, { name, command: process.execPath, args, env, logFile: logFile(name) });
   };
+  await bundled;
   await parts.add('worker', () => worker('worker'));
   if (workers === 2) await parts.add('worker-2', () => worker('worker-2'));
   const api = (name: 'api' | 'api-2', port: number) =>
@@ -216,6 +231,7 @@ export async function startOwnStack({
       rpcUrl: chain.rpcUrl,
       usdcAddress: token.address,
       bitcoin,
+      tron,
       databaseUrl: appUrl,
       temporalAddress,
       planFile,
@@ -238,6 +254,7 @@ export async function startOwnStack({
       const database = await readDatabaseAsText(ownerUrl);
       await parts.stop();
       await bitcoin?.stop();
+      await tron?.stop();
       await people.close();
       await mailbox.stop();
       await faucet.stop();
@@ -254,6 +271,11 @@ export async function startOwnStack({
       }
     },
   };
+}
+
+/** A worker that makes its bundle by itself comes back two seconds later. */
+async function bundleWorkflows(path: string): Promise<void> {
+  writeFileSync(path, (await makeWorkflowBundle()).code);
 }
 
 /** A node that was killed has its chain back only once the next one is there. @throws Error until then */
