@@ -1,5 +1,5 @@
 import type { BitcoinCoin, BitcoinRates } from './prepared.ts';
-import { dustLimit, feeAt, inputVirtualSize, virtualSize } from './size.ts';
+import { dustLimit, feeAt, inputVirtualSize, virtualSize, virtualSizes } from './size.ts';
 
 /** Coins in one transaction at most: each has a signature of its own, and nodes pass on 100 kvB. */
 export const maxInputs = 50;
@@ -42,9 +42,9 @@ export function chooseCoins({
   rates: BitcoinRates;
 }): Selection | undefined {
   const satPerKvb = BigInt(rates.satPerKvb);
-  const settled = (chosen: readonly BitcoinCoin[]) => settle({ payment, coins: chosen, satPerKvb });
-  const hasRoom = (chosen: readonly BitcoinCoin[]) =>
-    (settle({ payment, coins: chosen, satPerKvb: roomyRate(rates) })?.changeSat ?? 0n) > 0n;
+  const settled = settling(payment, satPerKvb);
+  const settledDearly = settling(payment, roomyRate(rates));
+  const hasRoom = (chosen: readonly BitcoinCoin[]) => (settledDearly(chosen)?.changeSat ?? 0n) > 0n;
   const usable = worthSpending(coins, satPerKvb);
   const plain = fewest(usable, (chosen) => settled(chosen) !== undefined);
   if (!plain) return undefined;
@@ -70,22 +70,18 @@ export function mostPayable({
   return { amountSat: restSat > 0n ? restSat : 0n, feeSat };
 }
 
-/** What the coins leave after payee and fee: change, or nothing where that would be too little for an output. */
-function settle({
-  payment: { chain, from, to, amountSat },
-  coins,
-  satPerKvb,
-}: {
-  payment: Payment;
-  coins: readonly BitcoinCoin[];
-  satPerKvb: bigint;
-}): Selection | undefined {
-  const restSat = sumOf(coins) - amountSat;
-  const feeFor = (outputs: string[]) => feeAt(satPerKvb, virtualSize({ inputs: coins.length, outputs, chain }));
-  const withChangeSat = feeFor([to, from]);
-  const changeSat = restSat - withChangeSat;
-  if (changeSat >= dustLimit(from, chain)) return { coins, feeSat: withChangeSat, changeSat };
-  return restSat >= feeFor([to]) ? { coins, feeSat: restSat, changeSat: 0n } : undefined;
+/** What coins leave after payee and fee: change, or nothing where that would be too little for an output. */
+function settling({ chain, from, to, amountSat }: Payment, satPerKvb: bigint) {
+  const sizeWithChange = virtualSizes({ outputs: [to, from], chain });
+  const sizeWithout = virtualSizes({ outputs: [to], chain });
+  const dustSat = dustLimit(from, chain);
+  return (coins: readonly BitcoinCoin[]): Selection | undefined => {
+    const restSat = sumOf(coins) - amountSat;
+    const feeSat = feeAt(satPerKvb, sizeWithChange(coins.length));
+    if (restSat - feeSat >= dustSat) return { coins, feeSat, changeSat: restSat - feeSat };
+    const leastSat = feeAt(satPerKvb, sizeWithout(coins.length));
+    return restSat >= leastSat ? { coins, feeSat: restSat, changeSat: 0n } : undefined;
+  };
 }
 
 /** The largest ones until they suffice, and in place of the last of these the smallest that still does. */

@@ -20,21 +20,20 @@ const bytesOf = (outputs: readonly Uint8Array[]) =>
   outputs.reduce((sum, script) => sum + outputHeadBytes + script.length, 0);
 
 /**
- * Virtual bytes of a transaction of P2WPKH coins: the most that it can have once signed.
- * @param p.inputs how many coins @param p.outputs addresses
+ * Virtual bytes of transactions of P2WPKH coins, by their number: the most that they can have once signed.
+ * @param p.outputs addresses
  */
-export function virtualSize({
-  inputs,
-  outputs,
-  chain,
-}: {
-  inputs: number;
-  outputs: readonly string[];
-  chain: string;
-}): bigint {
-  const plain = frameBytes + inputs * inputBytes + bytesOf(outputs.map((address) => scriptOf(address, chain)));
-  const weight = plain * witnessScale + segwitBytes + inputs * witnessBytes;
-  return BigInt(Math.ceil(weight / witnessScale));
+export function virtualSizes({ outputs, chain }: { outputs: readonly string[]; chain: string }) {
+  const besides = frameBytes + bytesOf(outputs.map((address) => scriptOf(address, chain)));
+  return (inputs: number): bigint => {
+    const weight = (besides + inputs * inputBytes) * witnessScale + segwitBytes + inputs * witnessBytes;
+    return BigInt(Math.ceil(weight / witnessScale));
+  };
+}
+
+/** The same of one transaction. @param p.inputs how many coins */
+export function virtualSize({ inputs, ...p }: Parameters<typeof virtualSizes>[0] & { inputs: number }): bigint {
+  return virtualSizes(p)(inputs);
 }
 
 /** Virtual bytes that one coin more adds, at most. */
