@@ -125,7 +125,7 @@ describe('several endpoints of Tron', () => {
 
   it.each(['an error', 'HTTP 404'])('ends no payment by an endpoint that answers with %s', async (kind) => {
     const [node] = world.nodes;
-    const isAsked = (path: string) => path.endsWith('gettransactioninfobyid');
+    const isAsked = (path: string) => path.includes('gettransaction');
     const gate = await startGate(async (path, body) => {
       if (!isAsked(path)) return (await fetch(node!.url + path, { method: 'POST', body })).text();
       return kind === 'an error' ? '{"Error":"class java.lang.Exception : no such table"}' : undefined;
@@ -135,6 +135,17 @@ describe('several endpoints of Tron', () => {
     world.solidifyPast(payment.expirationMs + 31_000);
     expect(await adapter.isExpired(payment).catch(() => false)).toBe(false);
     await gate.stop();
+  });
+
+  it('ends no payment by an endpoint that keeps no receipts', async () => {
+    const adapter = adapterOf(1);
+    const payment = await sign(adapter);
+    await adapter.send(payment);
+    world.double.produce();
+    lie(0, (path, _, answer) => (path.endsWith('gettransactioninfobyid') ? {} : answer));
+    world.solidifyPast(payment.expirationMs + 31_000);
+    expect(await adapter.isExpired(payment)).toBe(false);
+    await expect(adapter.prepare(transfer(7n), payment.payload)).rejects.toThrow('may still be taken');
   });
 
   it('ends no payment that a block holds which is not solidified where it should be', async () => {
