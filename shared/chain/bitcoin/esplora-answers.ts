@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { HttpCall } from '../endpoints/http.ts';
 import type { Known, Place } from './backend.ts';
 
 // What Esplora's HTTP API answers, as far as it is read. Amounts are satoshis, as numbers: exact as long as they are
@@ -43,3 +44,6 @@ export function placeOf({ confirmed, block_height, block_hash }: z.output<typeof
 export function readTransaction({ txid, fee, status: where }: z.output<typeof transactionAnswer>): Known {
   return { hash: txid, place: placeOf(where), feeSat: BigInt(fee) };
 }
+
+/** Asks for a path and checks what is answered; `null` where there is nothing. */
+export type AskEsplora = <S extends z.ZodType>(schema: S, call: HttpCall) => Promise<z.output<S> | null>;

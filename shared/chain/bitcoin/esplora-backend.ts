@@ -4,6 +4,7 @@ import type { HttpCall } from '../endpoints/http.ts';
 import { HttpFailure } from '../endpoints/http-failure.ts';
 import { type BitcoinBackend, type Holdings, maxCoins } from './backend.ts';
 import {
+  type AskEsplora,
   addressAnswer,
   blockAnswer,
   coinsAnswer,
@@ -23,9 +24,6 @@ import type { BitcoinCoin } from './prepared.ts';
 const maxBlocks = 128;
 /** Readings of a wallet until one falls between two blocks. */
 const maxReadings = 3;
-
-/** Asks for a path and checks what is answered; `null` where there is nothing. */
-export type AskEsplora = <S extends z.ZodType>(schema: S, call: HttpCall) => Promise<z.output<S> | null>;
 
 /**
  * A server of Esplora's HTTP API: blockstream.info/api, mempool.space/api, or an electrs of one's own.

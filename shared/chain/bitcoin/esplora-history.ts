@@ -1,5 +1,4 @@
-import { historyAnswer } from './esplora-answers.ts';
-import type { AskEsplora } from './esplora-backend.ts';
+import { type AskEsplora, historyAnswer } from './esplora-answers.ts';
 import type { BitcoinCoin } from './prepared.ts';
 
 /** Pages of 25 transactions each; more would take longer than a payment waits. */
