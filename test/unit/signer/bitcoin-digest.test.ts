@@ -1,4 +1,4 @@
-import { hex } from '@scure/base';
+import { bech32, bech32m, hex } from '@scure/base';
 import { OutScript, p2wpkh, SigHash, Transaction } from '@scure/btc-signer';
 import fc from 'fast-check';
 import { privateKeyToAccount } from 'viem/accounts';
@@ -163,6 +163,17 @@ describe('an address', () => {
     ['a script', '76a9148280b37df378db99f66f85c95a783a76ac7a6d5988ac'],
   ])('of a recipient is not %s', (_, address) => {
     for (const chain of bitcoinChains) expect(outputScript(address, bitcoinNetworkOf(chain)!)).toBeUndefined();
+  });
+
+  it('of a recipient is none of a later version, however its checksum is made', () => {
+    const program = bech32.toWords(new Uint8Array(20).fill(7));
+    for (let version = 1; version <= 16; version++) {
+      for (const code of [bech32, bech32m]) {
+        const address = code.encode('bc', [version, ...program]);
+        expect(outputScript(address, bitcoinNetworkOf(mainnet)!)).toBeUndefined();
+      }
+    }
+    expect(outputScript(bech32.encode('bc', [0, ...program]), bitcoinNetworkOf(mainnet)!)).toBeDefined();
   });
 
   it('tells a public key’s hash only where it is P2WPKH', () => {

@@ -1,9 +1,17 @@
 import fc from 'fast-check';
+import { utils } from 'tronweb';
 import { encodeFunctionData, erc20Abi, type Hex, zeroAddress } from 'viem';
 import { describe, expect, it } from 'vitest';
-import type { EvmTransaction, PaymentIntent, TransferAuthorization } from '../../../shared/domain/receipt.ts';
+import type {
+  BitcoinTransaction,
+  EvmTransaction,
+  PaymentIntent,
+  TransferAuthorization,
+  TronTransaction,
+} from '../../../shared/domain/receipt.ts';
 import { checkIntent } from '../../../signer/check-intent.ts';
 import { Refusal } from '../../../signer/refusal.ts';
+import { bitcoinChains, payableScript, tronAddress, tronTransaction } from '../../support/arbitrary-payloads.ts';
 
 const address = fc.bigInt({ min: 1n, max: 2n ** 160n - 1n }).map((n): Hex => `0x${n.toString(16).padStart(40, '0')}`);
 const amount = fc.bigInt({ min: 0n, max: 2n ** 256n - 1n });
@@ -156,6 +164,167 @@ describe('what an authorisation allows against what its receipt allows', () => {
         const { authorization: named, ...without } = intent;
         expect(() => checkAuthorised(without, { authorization })).toThrow(/nonce/);
         expect(() => check({ ...plain, authorization: named }, tx)).toThrow(/allows an authorisation/);
+      }),
+    );
+  });
+});
+
+const sat = fc.bigInt({ min: 1n, max: 10n ** 12n });
+const bitcoinPaid = fc
+  .constantFrom(...bitcoinChains)
+  .chain((chain) =>
+    fc.record({
+      chain: fc.constant(chain),
+      wallet: payableScript(chain).map((each) => each.address),
+      to: payableScript(chain).map((each) => each.address),
+      ...{ amount: sat, change: fc.option(sat), fee: fc.bigInt({ min: 0n, max: 10n ** 6n }) },
+      coins: fc.integer({ min: 1, max: 5 }),
+      isChangeFirst: fc.boolean(),
+    }),
+  )
+  .filter(({ wallet, to }) => wallet !== to)
+  .map(({ chain, wallet, to, amount, change, fee, coins, isChangeFirst }) => {
+    const total = amount + (change ?? 0n) + fee;
+    const values = Array.from({ length: coins }, (_, i) => (i === 0 ? total - BigInt(coins - 1) : 1n));
+    const outputs = [
+      { address: to, valueSat: `${amount}` },
+      ...(change === null ? [] : [{ address: wallet, valueSat: `${change}` }]),
+    ];
+    const transaction: BitcoinTransaction = {
+      chain,
+      inputs: values.map((value, vout) => ({ txid: '00'.repeat(32), vout, valueSat: `${value}` })),
+      outputs: isChangeFirst ? outputs.toReversed() : outputs,
+      lockTime: 0,
+    };
+    const asked = { asset: 'native', to, amount_minor: `${amount}`, max_fee_minor: `${fee}` };
+    return { transaction, wallet, intent: { chain, ...asked } as PaymentIntent };
+  });
+const checkBitcoin = (
+  allowed: PaymentIntent,
+  { transaction, wallet }: { transaction: BitcoinTransaction; wallet: string },
+) => checkIntent(allowed, { payload: { kind: 'bitcoin-input', input: 0, transaction }, wallet });
+
+describe('what a Bitcoin transaction does against what its receipt allows', () => {
+  it('agrees for every payment made from its own intent, up to the very fee ceiling', () => {
+    fc.assert(fc.property(bitcoinPaid, ({ intent, ...paid }) => checkBitcoin(intent, paid)));
+  });
+
+  it('never agrees when recipient, amount, asset or chain differ', () => {
+    const fields = ['chain', 'to', 'amount_minor', 'asset'] as const;
+    fc.assert(
+      fc.property(bitcoinPaid, bitcoinPaid, fc.constantFrom(...fields), (one, other, field) => {
+        const bent = { ...one.intent, [field]: field === 'asset' ? other.wallet : other.intent[field] };
+        fc.pre(bent[field] !== one.intent[field]);
+        expect(() => checkBitcoin(bent, one)).toThrow(Refusal);
+      }),
+    );
+  });
+
+  it('never agrees with one satoshi more or less in any input or output', () => {
+    fc.assert(
+      fc.property(bitcoinPaid, fc.nat(6), fc.constantFrom(1n, -1n), ({ transaction, wallet, intent }, place, by) => {
+        const { inputs, outputs } = transaction;
+        const at = place % (inputs.length + outputs.length);
+        const bend = <T extends { valueSat: string }>(of: T[], i: number) =>
+          of.map((each, j) => (i === j ? { ...each, valueSat: `${BigInt(each.valueSat) + by}` } : each));
+        const bent = { ...transaction, inputs: bend(inputs, at), outputs: bend(outputs, at - inputs.length) };
+        // Less in, or more out: a lower fee is allowed, but never a fee below nothing.
+        const isLowerFee = at < inputs.length ? by < 0n : by > 0n;
+        const isPayee = at >= inputs.length && outputs[at - inputs.length]!.address !== wallet;
+        if (isLowerFee && !isPayee && intent.max_fee_minor !== '0') checkBitcoin(intent, { transaction: bent, wallet });
+        else expect(() => checkBitcoin(intent, { transaction: bent, wallet })).toThrow(Refusal);
+      }),
+    );
+  });
+
+  it('never agrees with a further output, nor with another wallet’s change', () => {
+    fc.assert(
+      fc.property(bitcoinPaid, bitcoinPaid, ({ transaction, wallet, intent }, other) => {
+        const { outputs } = transaction;
+        fc.pre(![wallet, intent.to].includes(other.wallet));
+        const further = [...outputs, { address: other.wallet, valueSat: '1' }];
+        const twice = [...outputs, ...outputs];
+        for (const bent of [further, twice]) {
+          expect(() => checkBitcoin(intent, { transaction: { ...transaction, outputs: bent }, wallet })).toThrow(
+            Refusal,
+          );
+        }
+        if (outputs.length > 1)
+          expect(() => checkBitcoin(intent, { transaction, wallet: other.wallet })).toThrow(Refusal);
+      }),
+    );
+  });
+
+  it('takes a single output to the wallet itself for what pays nobody, and for nothing else', () => {
+    fc.assert(
+      fc.property(bitcoinPaid, ({ transaction, wallet, intent }) => {
+        const back = { ...transaction, outputs: [{ address: wallet, valueSat: '1' }] };
+        const noop = { ...intent, to: wallet, amount_minor: '0', max_fee_minor: `${10n ** 13n}` };
+        checkBitcoin(noop, { transaction: back, wallet });
+        for (const bent of [
+          { ...noop, amount_minor: '1' },
+          { ...noop, to: intent.to },
+          { ...noop, max_fee_minor: '0' },
+        ]) {
+          expect(() => checkBitcoin(bent, { transaction: back, wallet })).toThrow(Refusal);
+        }
+        expect(() => checkBitcoin(noop, { transaction, wallet })).toThrow(Refusal);
+      }),
+    );
+  });
+});
+
+const tronPaid = fc
+  .tuple(tronTransaction({ amountMax: 2n ** 62n }), tronAddress, fc.bigInt({ min: 1n, max: 2n ** 256n - 1n }))
+  .filter(([{ contract }]) => contract.type === 'trigger' || contract.amountSun !== '0')
+  .map(([transaction, to, amount]) => {
+    const { chain, contract, feeLimitSun, bandwidthSun } = transaction;
+    const max_fee_minor = `${BigInt(feeLimitSun) + BigInt(bandwidthSun)}`;
+    if (contract.type === 'transfer') {
+      const intent = { chain, asset: 'native', to: contract.to, amount_minor: contract.amountSun, max_fee_minor };
+      return { transaction, intent };
+    }
+    const word = (hex: string) => hex.padStart(64, '0');
+    const data = `a9059cbb${word(utils.address.toHex(to).slice(2))}${word(amount.toString(16))}`;
+    return {
+      transaction: { ...transaction, contract: { ...contract, data } },
+      intent: { chain, asset: contract.contract, to, amount_minor: `${amount}`, max_fee_minor },
+    };
+  });
+const checkTron = (allowed: PaymentIntent, transaction: TronTransaction, wallet = transaction.from) =>
+  checkIntent(allowed, { payload: { kind: 'tron-transaction', transaction }, wallet });
+
+describe('what a Tron transaction does against what its receipt allows', () => {
+  it('agrees for every payment made from its own intent, up to the very fee ceiling', () => {
+    fc.assert(fc.property(tronPaid, ({ transaction, intent }) => checkTron(intent, transaction)));
+  });
+
+  it('never agrees when recipient, amount, asset, chain or owner differ, nor one sun above the ceiling', () => {
+    const fields = ['chain', 'to', 'amount_minor', 'asset'] as const;
+    fc.assert(
+      fc.property(tronPaid, tronPaid, fc.constantFrom(...fields), ({ transaction, intent }, other, field) => {
+        const lower = { ...intent, max_fee_minor: `${BigInt(intent.max_fee_minor) - 1n}` };
+        if (intent.max_fee_minor !== '0') expect(() => checkTron(lower, transaction)).toThrow(/above the receipt's/);
+        expect(() => checkTron(intent, transaction, other.transaction.from)).toThrow(/^payer is/);
+        fc.pre(other.intent[field] !== intent[field]);
+        expect(() => checkTron({ ...intent, [field]: other.intent[field] }, transaction)).toThrow(Refusal);
+      }),
+    );
+  });
+
+  it('never agrees with call data of which a single byte was changed, added or removed', () => {
+    const call = tronPaid.filter(({ transaction }) => transaction.contract.type === 'trigger');
+    fc.assert(
+      fc.property(call, fc.nat({ max: 67 }), fc.integer({ min: 1, max: 255 }), ({ transaction, intent }, at, xor) => {
+        const { contract } = transaction;
+        if (contract.type !== 'trigger') return;
+        const bytes = Buffer.from(contract.data, 'hex');
+        const changed = Buffer.from(bytes);
+        changed[at]! ^= xor;
+        for (const data of [changed, Buffer.concat([bytes, Buffer.of(xor)]), bytes.subarray(0, at)]) {
+          const bent = { ...transaction, contract: { ...contract, data: data.toString('hex') } };
+          expect(() => checkTron(intent, bent)).toThrow(Refusal);
+        }
       }),
     );
   });
