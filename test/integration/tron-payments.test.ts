@@ -50,6 +50,8 @@ describe('payments on Tron', () => {
     expect(await adapter.send(payment)).toEqual({ outcome: 'sent' });
     return payment;
   }
+  /** What the chain bills bandwidth for. */
+  const bytesOf = ({ raw }: Signed) => BigInt(raw.length / 2 + 64);
   const found = async ({ hash }: Signed) => (await adapter.inclusions({ hashes: [hash] }))[0];
   const agreed = async ({ hash }: Signed, blockNumber = world.double.head.number) =>
     (await adapter.agreedInclusions({ placed: [{ hash, blockNumber }] }))[0];
@@ -58,7 +60,8 @@ describe('payments on Tron', () => {
 
   it('pays TRX, with what is in no block yet known and what is in one found', async () => {
     const payment = await pay(ofTrx(5n * trx));
-    expect(payment.prepared).toMatchObject({ feeLimitSun: '0', bandwidthSun: '0', maxFeeMinor: '0' });
+    const bandwidthSun = String(bytesOf(payment) * 1_000n);
+    expect(payment.prepared).toMatchObject({ feeLimitSun: '0', bandwidthSun, maxFeeMinor: bandwidthSun });
     expect(await adapter.knows(payment)).toBe(true);
     expect(await found(payment)).toBeUndefined();
     const block = world.double.produce();
@@ -75,7 +78,7 @@ describe('payments on Tron', () => {
   it('pays USDT, whose contract returns false, within the fee that was told', async () => {
     const payment = await pay(ofUsdt(7_000_000n));
     const energySun = 130_285n * 100n;
-    expect(payment.prepared).toMatchObject({ bandwidthSun: '0', balanceMinor: '500000000' });
+    expect(payment.prepared).toMatchObject({ balanceMinor: '500000000' });
     expect(BigInt(payment.prepared.feeLimitSun)).toBe((energySun * 125n) / 100n);
     world.double.produce();
     expect(await found(payment)).toMatchObject({ succeeded: true, feeMinor: energySun });
@@ -164,9 +167,7 @@ describe('payments on Tron', () => {
   });
 
   describe('what it costs', () => {
-    const quote = (transfer: Transfer) => adapter.prepare(transfer);
-
-    it('counts bandwidth that covers all bytes, and otherwise burns for every one of them', async () => {
+    it('holds the price of every byte, whatever bandwidth the chain finds to cover all of them', async () => {
       const cases = [
         [{ freeNetUsed: 0n, netLimit: 0n }, 0n],
         [{ freeNetUsed: 330n, netLimit: 0n }, 0n],
@@ -178,20 +179,37 @@ describe('payments on Tron', () => {
       for (const [account, expected] of cases) {
         world.double.setAccount(payer.address, account);
         const { prepared, ...payment } = await sign(ofTrx(trx));
-        expect(BigInt(prepared.bandwidthSun)).toBe(expected ?? BigInt(bytesOf(payment)) * 1_000n);
+        const bandwidthSun = bytesOf(payment) * 1_000n;
+        expect(prepared).toMatchObject({ bandwidthSun: String(bandwidthSun), maxFeeMinor: String(bandwidthSun) });
         const state = world.double.head.state;
         await adapter.send(payment);
         world.double.produce();
-        expect(await found(payment)).toMatchObject({ feeMinor: BigInt(prepared.maxFeeMinor) });
+        expect(await found(payment)).toMatchObject({ feeMinor: expected ?? bandwidthSun });
         world.double.setAccount(payer.address, state.accounts.get(payer.address)!);
       }
     });
-    const bytesOf = ({ raw }: Signed) => raw.length / 2 + 64;
+
+    it('holds enough for payments that are under way at once, of which each would count the same free bandwidth', async () => {
+      const amountSun = 5n * trx;
+      const { maxFeeMinor } = await prepareReady(adapter, ofTrx(amountSun));
+      world.double.setAccount(payer.address, { balanceSun: 3n * (amountSun + BigInt(maxFeeMinor)) });
+      world.solidify();
+      const payments = await Promise.all(Array.from({ length: 3 }, () => sign(ofTrx(amountSun))));
+      for (const payment of payments) expect(await adapter.send(payment)).toEqual({ outcome: 'sent' });
+      world.double.produce();
+      const done = await Promise.all(payments.map(found));
+      payments.forEach(({ prepared }, index) => {
+        expect(done[index]).toMatchObject({ succeeded: true });
+        expect(done[index]!.feeMinor).toBeLessThanOrEqual(BigInt(prepared.maxFeeMinor));
+      });
+      // 600 bytes are free: enough for two.
+      expect(done.map((each) => each!.feeMinor)).toEqual([0n, 0n, BigInt(maxFeeMinor)]);
+    });
 
     it('counts what a call takes of bandwidth beside its energy', async () => {
       world.double.setAccount(payer.address, { freeNetUsed: 600n });
       const payment = await pay(ofUsdt(1_000_000n));
-      const bytes = BigInt(bytesOf(payment));
+      const bytes = bytesOf(payment);
       expect([bytes * 1_000n, (bytes + 1n) * 1_000n]).toContain(BigInt(payment.prepared.bandwidthSun));
       world.double.produce();
       const { feeMinor } = (await found(payment))!;
@@ -205,18 +223,20 @@ describe('payments on Tron', () => {
       world.double.produce();
       expect(await found(payment)).toMatchObject({ succeeded: true, feeMinor: 1_100_000n });
       // A token makes no account.
-      expect(await quote(ofUsdt(1n, newTronWallet().address))).toMatchObject({ bandwidthSun: '0' });
+      const { bandwidthSun } = await prepareReady(adapter, ofUsdt(1n, newTronWallet().address));
+      expect(bandwidthSun).toBe((await prepareReady(adapter, ofUsdt(1n))).bandwidthSun);
     });
 
     it('gives a call less room when the ceiling is near, and waits when it asks for more', async () => {
       const energySun = 13_028_500n;
       const at = (maxFeeSun: bigint) => world.adapter({ maxFeeSun }).prepare(ofUsdt(1n));
-      expect(await at(energySun)).toMatchObject({ feeLimitSun: energySun.toString() });
-      expect(await at(energySun + 5n)).toMatchObject({ feeLimitSun: (energySun + 5n).toString() });
-      await expect(at(energySun - 1n)).rejects.toMatchObject({
+      const leastSun =
+        energySun + BigInt((await prepareReady(world.adapter({ maxFeeSun: 14n * trx }), ofUsdt(1n))).bandwidthSun);
+      expect(await at(leastSun)).toMatchObject({ feeLimitSun: energySun.toString() });
+      expect(await at(leastSun + 5n)).toMatchObject({ feeLimitSun: (energySun + 5n).toString() });
+      await expect(at(leastSun - 1n)).rejects.toMatchObject({
         name: 'FeeAboveCeiling',
-        message:
-          'tron:0xcd8690dc asks 13028500 sun for this payment now, more than the ceiling of 13028499 sun. The payment goes on when fees have fallen, or when the ceiling is raised.',
+        message: `tron:0xcd8690dc asks ${leastSun} sun for this payment now, more than the ceiling of ${leastSun - 1n} sun. The payment goes on when fees have fallen, or when the ceiling is raised.`,
       });
     });
   });
@@ -237,7 +257,7 @@ describe('payments on Tron', () => {
       world.solidify();
       expect(await adapter.prepare(ofUsdt(1n))).toMatchObject({
         code: 'insufficient_funds',
-        message: 'The wallet holds 1 TRX, but a fee of up to 16.285625 TRX need 16.285625 TRX.',
+        message: 'The wallet holds 1 TRX, but a fee of up to 16.631625 TRX need 16.631625 TRX.',
         mayPass: true,
       });
     });
@@ -248,7 +268,9 @@ describe('payments on Tron', () => {
         message: 'The wallet holds 1000 TRX, but 999 and a fee of up to 1.1 TRX need 1000.1 TRX.',
       });
       expect(failed).not.toHaveProperty('mayPass');
-      expect(await adapter.prepare(ofTrx(1_000n * trx))).toMatchObject({ outcome: 'ready', maxFeeMinor: '0' });
+      const { maxFeeMinor } = await prepareReady(adapter, ofTrx(999n * trx));
+      const all = 1_000n * trx - BigInt(maxFeeMinor);
+      expect(await adapter.prepare(ofTrx(all))).toMatchObject({ outcome: 'ready', maxFeeMinor });
     });
 
     it('counts only what is solidified: neither what waits nor what may be undone', async () => {

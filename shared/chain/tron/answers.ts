@@ -13,12 +13,6 @@ export interface TronAccount {
   readonly balanceSun: bigint;
 }
 
-/** Bandwidth that an account has left, in bytes: of what it has staked, and of what everybody gets for a day. */
-export interface TronBandwidth {
-  readonly staked: number;
-  readonly free: number;
-}
-
 /** What the chain's parameters say about fees, in sun. */
 export interface TronPrices {
   readonly sunPerByte: bigint;
@@ -80,14 +74,6 @@ export function readAccount(answer: unknown): TronAccount | undefined {
   const balanceSun = wholeOrZero(balance);
   if (typeof address !== 'string' || balanceSun === undefined) return undefined;
   return { isActive: true, isContract: type === 'Contract', balanceSun: BigInt(balanceSun) };
-}
-
-/** @param answer to `getaccountresource`; `null` where there is no such account */
-export function readBandwidth(answer: unknown): TronBandwidth | undefined {
-  if (answer === null) return { staked: 0, free: 0 };
-  const all = object(answer);
-  const left = (limit: unknown, used: unknown) => Math.max((wholeOrZero(limit) ?? 0) - (wholeOrZero(used) ?? 0), 0);
-  return { staked: left(all.NetLimit, all.NetUsed), free: left(all.freeNetLimit, all.freeNetUsed) };
 }
 
 /** @param answer to `getchainparameters`; parameters that are zero have no value */

@@ -1,5 +1,5 @@
 import { FeeAboveCeiling } from '../errors.ts';
-import type { TronBandwidth, TronPrices } from './answers.ts';
+import type { TronPrices } from './answers.ts';
 import { protocol } from './protocol.ts';
 import { type EncodedTransaction, rawDataOf } from './raw-data.ts';
 
@@ -18,23 +18,20 @@ export function bandwidthBytes(transaction: EncodedTransaction): number {
 }
 
 /**
- * The most that a transaction may burn besides energy, in sun. Bandwidth covers all of its bytes or none: that which is
- * staked alone, or that which is free alone. A transfer that makes the recipient's account costs a fee of its own.
- * Source: java-tron, `BandwidthProcessor.consume`, `TransferActuator`.
+ * The most that a transaction may burn besides energy, in sun. Bandwidth that is staked or free is not counted, though
+ * the chain uses it first: every payment of the wallet that is under way would count the same. A transfer that makes the
+ * recipient's account costs a fee of its own. Source: java-tron, `BandwidthProcessor.consume`, `TransferActuator`.
  */
 export function bandwidthFee({
   bytes,
-  bandwidth,
   isNewAccount,
   prices,
 }: {
   bytes: number;
-  bandwidth: TronBandwidth;
   isNewAccount: boolean;
   prices: TronPrices;
 }): bigint {
-  if (isNewAccount) return prices.newAccountSun;
-  return Math.max(bandwidth.staked, bandwidth.free) >= bytes ? 0n : BigInt(bytes) * prices.sunPerByte;
+  return isNewAccount ? prices.newAccountSun : BigInt(bytes) * prices.sunPerByte;
 }
 
 /**

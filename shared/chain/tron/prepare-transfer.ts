@@ -4,7 +4,7 @@ import type { PrepareResult, Transfer } from '../adapter.ts';
 import { simulationFailed, tooLittle, tooLittleForFee } from '../prepare-failure.ts';
 import type { Chain } from '../registry.ts';
 import { formerAbsentAt } from './absence.ts';
-import { readAccount, readBandwidth, readPrices, type TronBlock } from './answers.ts';
+import { readAccount, readPrices, type TronBlock } from './answers.ts';
 import { accountCall, tokenBalance } from './balances.ts';
 import { buildTransfer } from './build-transfer.ts';
 import { bandwidthBytes, bandwidthFee, energyFeeLimit } from './fees.ts';
@@ -43,7 +43,6 @@ export async function prepareTransfer(
   const formerAbsentAtMs = former ? await formerAbsentAt(endpoints, former) : null;
   const view = await viewSolid(endpoints, [
     accountCall(from),
-    tronCall('wallet', 'getaccountresource', { address: from }),
     tronCall('wallet', 'getchainparameters'),
     ...(isNative
       ? [accountCall(to)]
@@ -51,23 +50,22 @@ export async function prepareTransfer(
   ]);
   const atBlock = view.block.number;
   const nativeBalance = view.said(0, readAccount).balanceSun;
-  const balance = isNative ? nativeBalance : tokenBalance(token, view.said(3, readSimulated));
+  const balance = isNative ? nativeBalance : tokenBalance(token, view.said(2, readSimulated));
   if (typeof balance !== 'bigint') return simulationFailed(token, balance.reason);
   if (balance < amountMinor) return tooLittle({ token, balance, amountMinor, atBlock });
-  const recipient = isNative ? view.said(3, readAccount) : undefined;
+  const recipient = isNative ? view.said(2, readAccount) : undefined;
   if (recipient?.isContract)
     return simulationFailed(token, 'the recipient is a contract, which takes no plain transfer');
   // What `transfer` returns tells nothing: Tether's contract on Tron returns false when all went well.
-  const call = isNative ? undefined : view.said(4, readSimulated);
+  const call = isNative ? undefined : view.said(3, readSimulated);
   if (call && !call.ok) return simulationFailed(token, call.reason);
   const energy = call?.energy ?? 0n;
   if (energy > maxEnergy) return simulationFailed(token, `it needs ${energy} energy, more than ${maxEnergy}`);
 
-  const prices = view.said(2, readPrices);
+  const prices = view.said(1, readPrices);
   const place = { ...referenceTo(view.block), ...timesFrom(view.headMs) };
   const bytes = sizeOf({ transfer, chain: chain.id, place, feeLimitSun: ceilingSun });
-  const bandwidth = view.said(1, readBandwidth);
-  const bandwidthSun = bandwidthFee({ bytes, bandwidth, isNewAccount: recipient?.isActive === false, prices });
+  const bandwidthSun = bandwidthFee({ bytes, isNewAccount: recipient?.isActive === false, prices });
   const feeLimitSun = energyFeeLimit({
     ...{ chain: chain.id, energy, sunPerEnergy: prices.sunPerEnergy, restSun: bandwidthSun, ceilingSun },
   });

@@ -1,13 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  readAccount,
-  readBandwidth,
-  readBlock,
-  readInclusion,
-  readPlace,
-  readPrices,
-} from '../../../shared/chain/tron/answers.ts';
+import { readAccount, readBlock, readInclusion, readPlace, readPrices } from '../../../shared/chain/tron/answers.ts';
 import { readSimulated, readTokenAmount } from '../../../shared/chain/tron/simulate.ts';
 
 /** An answer of the testnet Nile. Source: github.com/tronprotocol/documentation-en, getblockbynum.md. */
@@ -95,15 +88,6 @@ describe('answers of full nodes', () => {
     expect(readAccount({ address, balance: 2 ** 53 })).toBeUndefined();
   });
 
-  it('reads what bandwidth is left', () => {
-    expect(readBandwidth({ freeNetUsed: 441, freeNetLimit: 600, NetLimit: 1_000 })).toEqual({
-      free: 159,
-      staked: 1_000,
-    });
-    expect(readBandwidth({ freeNetUsed: 700, freeNetLimit: 600 })).toEqual({ free: 0, staked: 0 });
-    expect(readBandwidth(null)).toEqual({ free: 0, staked: 0 });
-  });
-
   it('reads prices, and none where one is missing', () => {
     const chainParameter = [
       { key: 'getTransactionFee', value: 1_000 },
@@ -142,7 +126,7 @@ describe('answers of full nodes', () => {
   });
 
   it('throws at nothing, and takes nothing for what it is not', () => {
-    const readers = [readBlock, readPlace, readBandwidth, readPrices, readSimulated, readAccount];
+    const readers = [readBlock, readPlace, readPrices, readSimulated, readAccount];
     fc.assert(
       fc.property(fc.anything(), (answer) => {
         for (const read of readers) read(answer);
