@@ -1,7 +1,11 @@
 import type { Block } from '../adapter.ts';
 import { agreedBlocks, agreedHead, type BlockQuestions } from '../endpoints/agreed-blocks.ts';
+import { inBatches } from '../endpoints/in-batches.ts';
 import { readBlock } from './answers.ts';
 import { blockAt, type TronCall, type TronEndpoints, tronCall } from './node.ts';
+
+/** A block comes with all its transactions, some hundred kilobytes. */
+const blocksAtOnce = 8;
 
 /** Of all blocks, whether solidified or not. */
 const questions: BlockQuestions<TronCall> = {
@@ -17,5 +21,5 @@ export function head(endpoints: TronEndpoints): Promise<Block> {
 
 /** See `agreedBlocks` of shared/chain/endpoints. @throws RpcUnavailable */
 export function blocks(endpoints: TronEndpoints, p: { numbers: readonly number[] }): Promise<(Block | undefined)[]> {
-  return agreedBlocks(endpoints, questions, p);
+  return inBatches(p.numbers, blocksAtOnce, (numbers) => agreedBlocks(endpoints, questions, { numbers }));
 }

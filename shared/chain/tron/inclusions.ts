@@ -1,15 +1,19 @@
 import type { AgreedInclusion, Inclusion } from '../adapter.ts';
 import { agreedInclusions as agreed, type InclusionQuestions } from '../endpoints/agreed-inclusions.ts';
+import { inBatches } from '../endpoints/in-batches.ts';
 import { object, readBlock, readInclusion } from './answers.ts';
 import { blockAt, type TronCall, type TronEndpoints, tronCall } from './node.ts';
+
+/** Each takes a request for its receipt, and one for the block, of each endpoint. */
+const transactionsAtOnce = 8;
 
 /** What of these transactions is in a block, solidified or not. @throws RpcUnavailable */
 export async function inclusions(
   endpoints: TronEndpoints,
   { hashes }: { hashes: readonly string[] },
 ): Promise<Inclusion[]> {
-  const found = await Promise.all(
-    hashes.map((inclusion) => ask(endpoints, { inclusion, api: 'wallet' }).then(readAnswer)),
+  const found = await inBatches(hashes, transactionsAtOnce, (batch) =>
+    Promise.all(batch.map(async (inclusion) => readAnswer(await ask(endpoints, { inclusion, api: 'wallet' })))),
   );
   return found.filter((each) => each !== undefined);
 }
@@ -32,7 +36,7 @@ export function agreedInclusions(
   endpoints: TronEndpoints,
   p: { placed: readonly { readonly hash: string; readonly blockNumber: number }[] },
 ): Promise<AgreedInclusion[]> {
-  return agreed(endpoints, solidQuestions, p);
+  return inBatches(p.placed, transactionsAtOnce, (placed) => agreed(endpoints, solidQuestions, { placed }));
 }
 
 /** Whether a node holds a transaction, in a block or waiting for one. @throws RpcUnavailable */
