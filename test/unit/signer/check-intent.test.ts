@@ -269,6 +269,8 @@ describe('what a Bitcoin transaction does against what its receipt allows', () =
           expect(() => checkBitcoin(bent, { transaction: back, wallet })).toThrow(Refusal);
         }
         expect(() => checkBitcoin(noop, { transaction, wallet })).toThrow(Refusal);
+        const twice = { ...back, outputs: [...back.outputs, ...back.outputs] };
+        expect(() => checkBitcoin(noop, { transaction: twice, wallet })).toThrow(/^outputs must be/);
       }),
     );
   });
