@@ -15,6 +15,7 @@ interface NodeOutput {
   scriptPubKey: { hex: string; type: string; address?: string };
 }
 
+/** Size and weight are known of what is asked for alone. */
 interface NodeTransaction {
   hex: string;
   txid: string;
@@ -65,10 +66,7 @@ export function createEsploraIndex(rpc: BtcdRpc) {
 
   async function transaction(txid: string) {
     const found = await rawTransaction(txid);
-    return found && describe(found);
-  }
-
-  async function describe(found: NodeTransaction) {
+    if (!found) return undefined;
     const vin = await Promise.all(
       found.vin.map(async (input) => ({
         txid: input.txid ?? '0'.repeat(64),
@@ -82,7 +80,7 @@ export function createEsploraIndex(rpc: BtcdRpc) {
     const isCoinbase = vin[0]?.is_coinbase === true;
     const sum = (values: (number | undefined)[]) => values.reduce<number>((all, value) => all + (value ?? 0), 0);
     const fee = isCoinbase ? 0 : sum(vin.map((each) => each.prevout?.value)) - sum(vout.map((each) => each.value));
-    const { txid, version, locktime, size, weight } = found;
+    const { version, locktime, size, weight } = found;
     return { txid, version, locktime, vin, vout, size, weight, fee, status: await statusOf(found) };
   }
 
@@ -143,14 +141,14 @@ export function createEsploraIndex(rpc: BtcdRpc) {
   /** What waits in the mempool and pays an address or spends from it. */
   async function waitingOf(address: string) {
     const waiting = (await history(address)).filter((each) => each.blockhash === undefined);
-    return Promise.all(waiting.slice(0, WAITING_MAX).map(describe));
+    return Promise.all(waiting.slice(0, WAITING_MAX).map(({ txid }) => transaction(txid)));
   }
 
   /** A page of what is mined, newest first. @param after the last one of the page before */
   async function minedOf(address: string, after?: string) {
     const mined = (await history(address)).filter((each) => each.blockhash !== undefined).toReversed();
     const start = after === undefined ? 0 : mined.findIndex((each) => each.txid === after) + 1;
-    return Promise.all(mined.slice(start, start + PAGE).map(describe));
+    return Promise.all(mined.slice(start, start + PAGE).map(({ txid }) => transaction(txid)));
   }
 
   /** Everything that pays an address or spends from it, the mempool included. */
