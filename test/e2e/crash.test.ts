@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type FaultAct, type PlannedFault, planRound } from '../../bench/crash/plan.ts';
+import type { BitcoinFaultAct } from '../../bench/crash/bitcoin-plan.ts';
+import { type FaultAct, planRound, type RoundPlan } from '../../bench/crash/plan.ts';
 import { runRounds } from '../../bench/crash/run.ts';
 import type { RoundResult } from '../../bench/crash/run-round.ts';
 import { type CrashWorld, startCrashWorld } from '../../bench/crash/world.ts';
 
 /** The short set that every change is held against; `npm run crash` plays as many as one likes. */
-const rounds: readonly { seed: number; faults: FaultAct[] }[] = [
+const rounds: readonly { seed: number; faults: FaultAct[]; onBitcoin?: BitcoinFaultAct[] }[] = [
   {
     seed: 1,
     faults: [
@@ -28,6 +29,7 @@ const rounds: readonly { seed: number; faults: FaultAct[] }[] = [
       { kind: 'freeze', part: 'signer-1', forMs: 1_500 },
       { kind: 'reorg', depth: 2 },
     ],
+    onBitcoin: [{ kind: 'reorg', depth: 2 }, { kind: 'node' }, { kind: 'door' }],
   },
   {
     seed: 4,
@@ -42,21 +44,29 @@ const rounds: readonly { seed: number; faults: FaultAct[] }[] = [
 let world: CrashWorld;
 
 beforeAll(async () => {
-  world = await startCrashWorld();
+  world = await startCrashWorld({ bitcoin: true });
 });
 afterAll(() => world?.stop());
 
 /** One after the other from half a second on, while payments are under way. */
-const spread = (faults: readonly FaultAct[]): PlannedFault[] =>
+const spread = <F extends object>(faults: readonly F[]): (F & { atMs: number })[] =>
   faults.map((fault, index) => ({ ...fault, atMs: 500 + index * 700 }));
 
-describe('payments of two tokens from several wallets, while everything is killed around them', () => {
-  it('are each on the chain once or failed with a reason, within all limits, without a gap, to the wei (F2 F22 F47)', {
+function planOf({ seed, faults, onBitcoin }: (typeof rounds)[number]): RoundPlan {
+  const plan = planRound(seed, { bitcoin: onBitcoin !== undefined });
+  return {
+    ...{ ...plan, faults: spread(faults) },
+    bitcoin: plan.bitcoin && { ...plan.bitcoin, faults: spread(onBitcoin ?? []) },
+  };
+}
+
+describe('payments of several coins and wallets on two chains, while everything is killed around them', () => {
+  it('are each on the chain once or failed with a reason, within all limits, without a gap, to the wei and satoshi (F2 F22 F47)', {
     timeout: 180_000,
   }, async () => {
     const results: RoundResult[] = [];
     const late = await runRounds(world, {
-      plans: rounds.map(({ seed, faults }) => ({ ...planRound(seed), faults: spread(faults) })),
+      plans: rounds.map(planOf),
       inFlight: rounds.length,
       label: 'crash',
       signal: new AbortController().signal,
@@ -67,6 +77,7 @@ describe('payments of two tokens from several wallets, while everything is kille
     expect(results).toHaveLength(rounds.length);
     const killed = results.flatMap(({ kills }) => kills.map(({ part }) => part)).toSorted();
     expect(killed).toEqual(['api', 'postgres', 'signer-2', 'temporal', 'worker']);
-    expect(results.flatMap(({ stored }) => stored).some(({ status }) => status === 'confirmed')).toBe(true);
+    for (const stored of [results.flatMap((each) => each.stored), results.flatMap((each) => each.bitcoin)])
+      expect(stored.some(({ status }) => status === 'confirmed')).toBe(true);
   });
 });

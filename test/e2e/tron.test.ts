@@ -311,7 +311,6 @@ describe('payments on Tron survive kill -9', () => {
 
   it.each([
     { step: 'sign', when: 'after' },
-    { step: 'broadcast', when: 'before' },
     { step: 'broadcast', when: 'after' },
   ] as const)('of the worker $when $step, and are made once', { timeout: 90_000 }, async (point) => {
     const [agent, to] = [await newAgent(), stranger()];

@@ -30,9 +30,9 @@ export async function planBtcd(
   return () => startBtcd(guard, { binary, port, password, dir, minerAddress, logFile });
 }
 
-/** @param node the one that runs now */
+/** @param node the one that runs now; throws while there is none that has its chain */
 export async function openBitcoin(node: () => BitcoinNode): Promise<OwnBitcoin & { stop(): Promise<void> }> {
-  const { rpc } = node();
+  const rpc: BtcdRpc = async (method, ...params) => node().rpc(method, ...params);
   await fillTreasury(node());
   const treasury = createTreasury(rpc);
   const port = await freePort();
