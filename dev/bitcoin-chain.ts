@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { createTreasury, fillTreasury, minerAddress } from './bitcoin-treasury.ts';
-import { type BitcoinNode, btcdPassword, startBtcd } from './btcd.ts';
+import { type BitcoinNode, btcdPassword, REGTEST_CHAIN, startBtcd } from './btcd.ts';
 import { startEsploraDoor } from './esplora.ts';
 import { createEsploraIndex } from './esplora-index.ts';
 import { freePort } from './ports.ts';
@@ -69,6 +69,22 @@ export async function startBitcoinChain(
       await door.stop();
       await part.stop();
     },
+  };
+}
+
+/** What the services are told of chains: which they serve, and where a local Bitcoin network answers. */
+export function chainsEnv({
+  chains,
+  bitcoin,
+}: {
+  /** CAIP-2 ids, separated by commas, without that network. */
+  chains: string;
+  bitcoin: Pick<BitcoinChain, 'url'> | undefined;
+}): NodeJS.ProcessEnv {
+  if (!bitcoin) return { PURSER_CHAINS: chains };
+  return {
+    PURSER_CHAINS: chains.includes(REGTEST_CHAIN) ? chains : `${chains},${REGTEST_CHAIN}`,
+    [`PURSER_RPC_${REGTEST_CHAIN.toUpperCase().replaceAll(/\W/g, '_')}`]: bitcoin.url,
   };
 }
 

@@ -5,7 +5,7 @@ import type { Party } from '../signer/client.ts';
 import { APPROVER_EMAIL, ensureAccount, keepPeople, OWNER_EMAIL } from './account.ts';
 import { ensureAccountKey } from './account-key.ts';
 import { LOCAL_CHAIN, startAnvil } from './anvil.ts';
-import { type BitcoinChain, startBitcoinChain } from './bitcoin-chain.ts';
+import { type BitcoinChain, chainsEnv, startBitcoinChain } from './bitcoin-chain.ts';
 import { REGTEST_CHAIN } from './btcd.ts';
 import { btcdBinary } from './btcd-binary.ts';
 import { startFaucet } from './faucet.ts';
@@ -96,7 +96,7 @@ export async function startStack(context: StackContext): Promise<Stack> {
     PURSER_PORT: String(ports.api),
     DATABASE_URL: database.appUrl,
     TEMPORAL_ADDRESS: temporal.address,
-    ...chainsEnv({ env, bitcoin }),
+    ...chainsEnv({ chains: env.PURSER_CHAINS ?? LOCAL_CHAIN, bitcoin }),
     PURSER_EXTRA_TOKENS: extraTokens,
     PURSER_RPC_EIP155_31337: chain.rpcUrl,
     PURSER_POLICY_KEY_FILE: signers.keys.policy.identityFile,
@@ -247,16 +247,6 @@ async function provideBitcoin(
     logFile: log(context, 'bitcoin'),
     keep: (start) => keep(context, 'The Bitcoin node', start),
   });
-}
-
-/** Which chains are served, and where the local Bitcoin network answers if there is one. */
-function chainsEnv({ env, bitcoin }: { env: NodeJS.ProcessEnv; bitcoin: BitcoinChain | undefined }): NodeJS.ProcessEnv {
-  const chains = env.PURSER_CHAINS ?? LOCAL_CHAIN;
-  if (!bitcoin) return { PURSER_CHAINS: chains };
-  return {
-    PURSER_CHAINS: chains.includes(REGTEST_CHAIN) ? chains : `${chains},${REGTEST_CHAIN}`,
-    [`PURSER_RPC_${REGTEST_CHAIN.toUpperCase().replaceAll(/\W/g, '_')}`]: bitcoin.url,
-  };
 }
 
 async function provideSigners(context: StackContext) {

@@ -2,6 +2,7 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
+import { btcdBinary } from '../../dev/btcd-binary.ts';
 import { freePort } from '../../dev/ports.ts';
 import { startPostgres } from '../../dev/postgres.ts';
 import { startGuard } from '../../dev/process.ts';
@@ -49,7 +50,12 @@ async function startStack(): Promise<{ stack: TestStack; stop: () => Promise<voi
   const dir = mkdtempSync(join(tmpdir(), 'purser-test-'));
   chmodSync(dir, 0o711);
   const guard = startGuard();
-  const binary = await temporalBinary(process.env, { onProgress: (message) => console.log(message) });
+  const onProgress = (message: string) => console.log(message);
+  // Built once, here, for it takes longer than a test may. Where it cannot be, the tests that need it say why.
+  const [binary] = await Promise.all([
+    temporalBinary(process.env, { onProgress }),
+    btcdBinary(process.env, { onProgress }).catch(() => undefined),
+  ]);
   const [postgres, temporal] = await Promise.all([
     startPostgres(guard, {
       dir: join(dir, 'postgres'),
