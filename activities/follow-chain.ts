@@ -24,6 +24,8 @@ const openBatch = 100;
 const finalBatch = 500;
 /** Rounds for which a block waits for a receipt that its node does not have yet. */
 const maxReceiptRounds = 40;
+/** Rounds after which it is worth telling that endpoints disagree: a few lag behind by some blocks all the time. */
+const longDisagreement = 20;
 /** Above every block number. */
 const lastBlock = Number.MAX_SAFE_INTEGER;
 
@@ -54,8 +56,8 @@ export function createFollower({ db, adapter, wake, logger }: FollowerDependenci
   /** The newest blocks that were read, oldest first, each the parent of the next; empty after a start or a sleep. */
   let trail: Seen[] = [];
   let receiptRounds = 0;
-  /** Whether endpoints disagreed about what is due; asked again in every round then, new block or not. */
-  let isUndecided = false;
+  /** Rounds for which endpoints have disagreed about what is due; asked again in every round then, new block or not. */
+  let undecidedRounds = 0;
 
   return {
     async round() {
@@ -64,7 +66,7 @@ export function createFollower({ db, adapter, wake, logger }: FollowerDependenci
         return 'idle';
       }
       const head = await adapter.head();
-      if ((await advance(head)) || isUndecided) {
+      if ((await advance(head)) || undecidedRounds > 0) {
         await storeHead(db, { chain, number: head.number, hash: head.hash });
         await finalise(head);
         await speedUp(head);
@@ -206,12 +208,13 @@ export function createFollower({ db, adapter, wake, logger }: FollowerDependenci
     report(undecided);
   }
 
-  /** Says once that endpoints disagree, and once that they agree again. */
+  /** Says once that endpoints go on disagreeing, and once that they agree again. */
   function report(undecided: number): void {
-    if (undecided > 0 && !isUndecided)
+    const before = undecidedRounds;
+    undecidedRounds = undecided > 0 ? before + 1 : 0;
+    if (undecidedRounds === longDisagreement)
       logger.warn({ chain, payments: undecided }, 'too few endpoints agree about payments that are due; asking again');
-    if (undecided === 0 && isUndecided) logger.info({ chain }, 'the endpoints agree about what is due');
-    isUndecided = undecided > 0;
+    if (undecided === 0 && before >= longDisagreement) logger.info({ chain }, 'the endpoints agree about what is due');
   }
 }
 
