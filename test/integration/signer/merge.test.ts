@@ -1,12 +1,20 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { BitcoinTransaction } from '../../../shared/domain/receipt.ts';
 import { createSignerTransport, type SignerPeer, type SignerTransport } from '../../../signer/call.ts';
 import { createSignerClient, type SignerClient } from '../../../signer/client.ts';
 import { coordinateMerge } from '../../../signer/coordinate-records.ts';
 import { coordinateSign, type SignRequest } from '../../../signer/coordinate-sign.ts';
 import { parsePublicIdentity } from '../../../signer/identity.ts';
 import { PARTIES, type Party } from '../../../signer/parties.ts';
+import {
+  bitcoinPayment,
+  type FamilyPayment,
+  requestsFor,
+  someCoin,
+  tronPayment,
+} from '../../support/family-payments.ts';
 import { nativeTransfer, signRequestFor, type TestKey } from '../../support/payments.ts';
 import { startSigners, type TestSigners } from '../../support/signers.ts';
 
@@ -89,6 +97,31 @@ describe('a signer that lost its records', () => {
     // Nothing is missing: the same again changes nothing.
     await operator.mergeRecords({ keyId: key.keyId, party: 3 });
     await expect(signBy(3, 2, await pay(8, 'txn_d'))).resolves.toBeDefined();
+  });
+
+  it('knows every coin with its value again, and what is signed on Tron until when', async () => {
+    const ask = (payment: FamilyPayment) => requestsFor(payment, { policyKey: signers.policyKey });
+    const paid = bitcoinPayment(key);
+    const { transaction } = paid.payload as { transaction: BitcoinTransaction };
+    const sent = tronPayment(key);
+    const [first, second] = await ask(paid);
+    await signBy(1, 3, first!);
+    const [tron] = await ask(sent);
+    const { digest } = await signBy(3, 2, tron!);
+    await lose(3);
+    await operator.mergeRecords({ keyId: key.keyId, party: 3 });
+    const [coin, other] = transaction.inputs;
+    for (const inputs of [
+      [other!, someCoin('100000')],
+      [coin!, { ...other!, valueSat: '1' }, someCoin('99999')],
+    ]) {
+      const [request] = await ask(bitcoinPayment(key, { inputs }));
+      await expect(signBy(3, 2, request!)).rejects.toMatchObject({ party: 3, ...taken });
+    }
+    const [again] = await ask({ ...tronPayment(key), transactionId: sent.transactionId });
+    await expect(signBy(3, 1, again!)).rejects.toMatchObject({ party: 3, ...taken });
+    await expect(signBy(3, 2, second!)).resolves.toBeDefined();
+    expect((await signBy(3, 1, tron!)).digest).toBe(digest);
   });
 
   it('begins anew after it was killed in between, and believes no pages of an earlier time', async () => {
