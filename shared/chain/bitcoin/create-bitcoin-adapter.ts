@@ -1,6 +1,7 @@
 import type { AdapterOptions, ChainAdapter } from '../adapter.ts';
 import { agreedBlocks, agreedHead } from '../endpoints/agreed-blocks.ts';
 import { agreedInclusions } from '../endpoints/agreed-inclusions.ts';
+import { inBatches } from '../endpoints/in-batches.ts';
 import { ask, createBitcoinClient } from './client.ts';
 import { agreedHoldings } from './holdings.ts';
 import { bitcoinParameters } from './parameters.ts';
@@ -10,6 +11,9 @@ import { inclusionOf, questions } from './questions.ts';
 import { marketRate } from './rates.ts';
 import { send } from './send.ts';
 import { slotOwner } from './slot-owner.ts';
+
+/** Each takes a request of its own, or two, of each server. */
+const [transactionsAtOnce, blocksAtOnce] = [16, 8];
 
 /**
  * A Bitcoin chain behind the interface that all families share.
@@ -61,12 +65,15 @@ export function createBitcoinAdapter({
     },
     send: ({ raw }) => send(client, { raw }),
     head: () => agreedHead(client, questions),
-    blocks: ({ numbers }) => agreedBlocks(client, questions, { numbers }),
+    blocks: (p) => inBatches(p.numbers, blocksAtOnce, (numbers) => agreedBlocks(client, questions, { numbers })),
     async inclusions({ hashes }) {
-      const found = await Promise.all(hashes.map((hash) => ask(client, (backend) => backend.transaction(hash))));
+      const found = await inBatches(hashes, transactionsAtOnce, (batch) =>
+        Promise.all(batch.map((hash) => ask(client, (backend) => backend.transaction(hash)))),
+      );
       return found.flatMap((each) => inclusionOf(each) ?? []);
     },
-    agreedInclusions: ({ placed }) => agreedInclusions(client, questions, { placed }),
+    agreedInclusions: (p) =>
+      inBatches(p.placed, transactionsAtOnce, (placed) => agreedInclusions(client, questions, { placed })),
     knows: async ({ hash }) => (await ask(client, (backend) => backend.transaction(hash))) !== null,
     slotOwner: ({ raw }) => slotOwner(client, { raw, confirmations: chain.confirmations }),
     isExpired: async () => false,

@@ -26,7 +26,6 @@ export async function slotOwner(
   const place = await agreedPlace(client, anchor);
   if (!place) return undefined;
   const safe = (await agreedHead(client, questions)).number - confirmations + 1;
-  if (place.blockNumber > safe) return undefined;
   const [agreed] = await agreedInclusions(client, questions, { placed: [place] });
   if (agreed?.outcome !== 'included' || agreed.inclusion.blockNumber > safe) return undefined;
   const bytes = await ask(client, (backend) => backend.raw(place.hash));
