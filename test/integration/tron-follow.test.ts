@@ -158,6 +158,17 @@ describe('following Tron', () => {
     expect(BigInt((await attempt(id)).fee_minor!)).toBeGreaterThan(0n);
   });
 
+  it('notes as failed what went well and has moved nothing, though what the contract returns is the same', async () => {
+    const done = await send(world.usdt, 1_000_000n);
+    await follow(1);
+    world.double.addToken(world.usdt.asset, { movesNothing: true });
+    const undone = await send(world.usdt, 2_000_000n);
+    await follow(20);
+    expect(await attempt(done.id)).toMatchObject({ succeeded: true, final_at: expect.any(Date) });
+    expect(await attempt(undone.id)).toMatchObject({ succeeded: false, final_at: expect.any(Date) });
+    expect(BigInt((await attempt(undone.id)).fee_minor!)).toBeGreaterThan(0n);
+  });
+
   it('ends a payment that no block has taken before it expired, and none earlier', async () => {
     const { id, expirationMs } = await send(world.trx, trx);
     const take = () => world.double.forgetPending();

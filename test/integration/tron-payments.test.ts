@@ -142,6 +142,32 @@ describe('payments on Tron', () => {
     expect((await holds(payer.address))[1]).toBe(500_000_000n);
   });
 
+  it.each(['false', 'true', 'nothing'] as const)(
+    'notes a call that returns %s and has moved nothing: failed, and the fee spent',
+    async (returns) => {
+      world.double.addToken(world.usdt.asset, { movesNothing: true, returns });
+      const payment = await pay(ofUsdt(1_000_000n));
+      const { number } = world.double.produce();
+      expect(await found(payment)).toMatchObject({ succeeded: false, feeMinor: 200_000n });
+      world.solidify();
+      expect(await agreed(payment, number)).toMatchObject({ inclusion: { succeeded: false, feeMinor: 200_000n } });
+      expect((await holds(payer.address))[1]).toBe(500_000_000n);
+    },
+  );
+
+  it('waits rather than take for undone what a node tells in a way that cannot be read', async () => {
+    const payment = await pay(ofUsdt(1_000_000n));
+    const { number } = world.double.produce();
+    world.solidify();
+    const answer = (path: string, _: unknown, said: unknown) =>
+      path.endsWith('/gettransactioninfobyid') ? { ...(said as object), log: [{ address: '' }] } : said;
+    for (const node of world.nodes) node.set({ answer });
+    expect(await found(payment)).toBeUndefined();
+    expect(await agreed(payment, number)).toEqual({ hash: payment.hash, outcome: 'undecided' });
+    for (const node of world.nodes) node.set({});
+    expect(await agreed(payment, number)).toMatchObject({ inclusion: { succeeded: true } });
+  });
+
   it('runs out of energy where the fee limit is too low, and spends no more than that', async () => {
     const { prepared } = await sign(ofUsdt(1n));
     const payload = await buildTron(adapter, ofUsdt(1n), { ...prepared, feeLimitSun: '1000000' });

@@ -18,6 +18,8 @@ export interface Account {
 /** What calls of a token do. The default is that of USDT on Tron, whose `transfer` says false though it has paid. */
 export interface TokenRules {
   readonly returns?: 'true' | 'false' | 'nothing';
+  /** Transfers go well and do nothing. */
+  readonly movesNothing?: boolean | undefined;
   /** Energy of a transfer to somebody who holds some, and to somebody who holds none. */
   readonly energy?: readonly [holder: bigint, newcomer: bigint];
   /** Transfers end like this in blocks, though calls that only ask go well. */
@@ -263,6 +265,7 @@ export function callToken(
   if (held < value) return reverted;
   const [energyToHolder, energyToNewcomer] = token.energy ?? usdtEnergy;
   const isHolder = tokensOf(state, contract, who) > 0n;
+  if (token.movesNothing) return { ...reverted, result: 'SUCCESS', returned };
   const taken = setTokens(state, contract, owner, held - value);
   const log = {
     address: hexOf(addressBytes(contract).subarray(1)),

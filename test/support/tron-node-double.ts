@@ -164,11 +164,11 @@ const endpoints: Readonly<Record<string, (question: Question) => unknown>> = {
   getpendingsize: ({ chain }) => ({ pendingSize: chain.pendingIds.length }),
   gettransactioninfobyid({ chain, body, solid }) {
     const found = chain.find(String(body.value), { solid });
-    return found ? writeInfo(found.block, found.included) : {};
+    return found ? writeInfo(found.block, found.included, body) : {};
   },
   gettransactioninfobyblocknum({ body, ...q }) {
     const block = blockAt(q, Number(body.num));
-    return (block?.included ?? []).map((included) => writeInfo(block!, included));
+    return (block?.included ?? []).map((included) => writeInfo(block!, included, body));
   },
   getaccount({ chain, body, solid }) {
     const address = readAddress(body.address);
@@ -312,7 +312,7 @@ function writeTransaction({ transaction, receipt }: Included) {
   };
 }
 
-function writeInfo(block: DoubleBlock, { transaction, receipt }: Included) {
+function writeInfo(block: DoubleBlock, { transaction, receipt }: Included, body: Json) {
   const { contract } = transaction;
   const isFailed = receipt.result !== undefined && receipt.result !== 'SUCCESS';
   return {
@@ -321,7 +321,7 @@ function writeInfo(block: DoubleBlock, { transaction, receipt }: Included) {
     blockNumber: block.number,
     blockTimeStamp: block.timestampMs,
     contractResult: [receipt.returned],
-    ...(contract.type === 'TriggerSmartContract' && { contract_address: hexAddress(contract.contract) }),
+    ...(contract.type === 'TriggerSmartContract' && { contract_address: writeAddress(contract.contract, body) }),
     receipt: {
       ...numbered('energy_usage', receipt.energyUsage),
       ...numbered('energy_fee', receipt.energyFeeSun),
@@ -330,9 +330,14 @@ function writeInfo(block: DoubleBlock, { transaction, receipt }: Included) {
       ...numbered('net_fee', receipt.netFeeSun),
       ...(receipt.result && { result: receipt.result }),
     },
-    ...(receipt.log.length > 0 && { log: receipt.log }),
+    ...(receipt.log.length > 0 && { log: receipt.log.map((event) => writeEvent(event, body)) }),
     ...(isFailed && { result: 'FAILED', resMessage: hexText(messages[receipt.result!]!) }),
   };
+}
+
+/** In hex without the prefix, or in base58 with it. Source: java-tron, `Util.convertLogAddressToTronAddress`. */
+function writeEvent(event: Included['receipt']['log'][number], { visible }: Json) {
+  return visible === true ? { ...event, address: addressOf(bytesOf(`41${event.address}`)) } : event;
 }
 
 const messages: Readonly<Record<string, string>> = {

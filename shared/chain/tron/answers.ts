@@ -1,4 +1,4 @@
-import type { Block, Inclusion } from '../adapter.ts';
+import type { Block } from '../adapter.ts';
 
 /** A block with the time of its header, which is what transactions expire by. */
 export interface TronBlock extends Block {
@@ -48,25 +48,6 @@ export function readPlace(answer: unknown): { number: number } | undefined {
   return number === undefined ? undefined : { number };
 }
 
-/** @param info its receipt @param block the block that this names */
-export function readInclusion({ info, block }: { info: unknown; block: unknown }): Inclusion | undefined {
-  const { id, fee, blockNumber, result, receipt, contract_address } = object(info);
-  const found = readBlock(block);
-  const feeSun = wholeOrZero(fee);
-  if (!isHash(id) || feeSun === undefined || found?.number !== blockNumber) return undefined;
-  if (!found?.transactionHashes.includes(id)) return undefined;
-  // A call always says how it ended; a plain transfer cannot fail once it is in a block, and says nothing.
-  const ended = object(receipt).result;
-  const isDone = ended === 'SUCCESS' || (ended === undefined && contract_address === undefined);
-  return {
-    hash: id,
-    blockNumber: found.number,
-    blockHash: found.hash,
-    succeeded: isDone && result !== 'FAILED',
-    feeMinor: BigInt(feeSun),
-  };
-}
-
 /** @param answer to `getaccount`; `null` where there is no such account */
 export function readAccount(answer: unknown): TronAccount | undefined {
   if (answer === null) return { isActive: false, isContract: false, balanceSun: 0n };
@@ -110,6 +91,6 @@ export function wholeOrZero(value: unknown): number | undefined {
   return value === undefined ? 0 : whole(value);
 }
 
-function isHash(value: unknown): value is string {
+export function isHash(value: unknown): value is string {
   return typeof value === 'string' && hexOf32.test(value);
 }

@@ -1,8 +1,9 @@
 import type { AgreedInclusion, Inclusion } from '../adapter.ts';
 import { agreedInclusions as agreed, type InclusionQuestions } from '../endpoints/agreed-inclusions.ts';
 import { inBatches } from '../endpoints/in-batches.ts';
-import { object, readBlock, readInclusion } from './answers.ts';
+import { object, readBlock } from './answers.ts';
 import { blockAt, type TronCall, type TronEndpoints, tronCall } from './node.ts';
+import { readInclusion } from './read-inclusion.ts';
 
 /** Each takes a request for its receipt, and one for the block, of each endpoint. */
 const transactionsAtOnce = 8;

@@ -15,7 +15,7 @@ export type TronCall = HttpCall | { readonly inclusion: string; readonly api: Ap
 
 export type TronEndpoints = EndpointPool<TronCall>;
 
-/** A question to the HTTP API. Addresses in it are base58. @see https://developers.tron.network/reference */
+/** A question to the HTTP API. Addresses in it and in its answer are base58. @see https://developers.tron.network/reference */
 export function tronCall(api: Api, method: string, body: Readonly<Record<string, unknown>> = {}): HttpCall {
   return { path: `/${api}/${method}`, body: { ...body, visible: true } };
 }
@@ -56,7 +56,9 @@ function createTronDriver({ url, chain }: { url: string; chain: string }): Drive
     verify: driver.verify,
     async send(call) {
       if (!('inclusion' in call)) return ask(call);
-      const info = await ask(tronCall(call.api, 'gettransactioninfobyid', { value: call.inclusion }));
+      // In hex, for addresses of events are not written in base58 in one way: `SolidityNode` leaves out the prefix.
+      const asked = { value: call.inclusion, visible: false };
+      const info = await ask({ path: `/${call.api}/gettransactioninfobyid`, body: asked });
       const place = readPlace(info);
       if (!place) return null;
       return { info, block: await ask(blockAt(call.api, place.number)) };

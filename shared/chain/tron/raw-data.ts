@@ -30,7 +30,8 @@ export function transactionId(transaction: EncodedTransaction): string {
   return idOfRawData(rawDataOf(transaction).serializeBinary());
 }
 
-function idOfRawData(raw: Uint8Array): string {
+/** @param raw the serialized message that is signed */
+export function idOfRawData(raw: Uint8Array): string {
   return createHash('sha256').update(raw).digest('hex');
 }
 

@@ -1,18 +1,22 @@
 import type { TronContract } from '../../domain/receipt.ts';
 import { writeTronAddress } from './address.ts';
 import { type Contract, protocol } from './protocol.ts';
-import { type EncodedTransaction, encodeSigned, transactionId } from './raw-data.ts';
+import { type EncodedTransaction, encodeSigned, idOfRawData, transactionId } from './raw-data.ts';
 import { readTransferData } from './transfer-data.ts';
 
-/** What signed bytes of ours say. */
-export interface SignedTransaction {
-  /** The transaction's id. */
-  readonly hash: string;
-  readonly transaction: EncodedTransaction;
+/** What a transaction pays, and to whom. */
+export interface Payment {
   /** `native`, or the address of the token's contract. */
   readonly asset: string;
   readonly to: string;
   readonly amountMinor: bigint;
+}
+
+/** What signed bytes of ours say. */
+export interface SignedTransaction extends Payment {
+  /** The transaction's id. */
+  readonly hash: string;
+  readonly transaction: EncodedTransaction;
   /** r | s | v */
   readonly signature: Uint8Array;
 }
@@ -50,6 +54,23 @@ export function readSigned(hex: string): SignedTransaction {
   };
 }
 
+/**
+ * Reads what was signed, as nodes give it back.
+ * @param hex the message `Transaction.raw`, without `0x`
+ * @returns undefined when it is not one transfer
+ */
+export function readRawData(hex: string): (Payment & { readonly hash: string; readonly from: string }) | undefined {
+  const bytes = new Uint8Array(Buffer.from(hex, 'hex'));
+  try {
+    const [contract, ...others] = protocol.Transaction.raw.deserializeBinary(bytes).getContractList();
+    if (!contract || others.length > 0) return undefined;
+    const read = readContract(contract);
+    return { hash: idOfRawData(bytes), from: read.from, ...payment(read.contract) };
+  } catch {
+    return undefined;
+  }
+}
+
 function readContract(message: Contract): { from: string; contract: TronContract } {
   const parameter = message.getParameter();
   const value = parameter?.getValue_asU8() ?? new Uint8Array();
@@ -76,7 +97,7 @@ function readContract(message: Contract): { from: string; contract: TronContract
   }
 }
 
-function payment(contract: TronContract): { asset: string; to: string; amountMinor: bigint } {
+function payment(contract: TronContract): Payment {
   if (contract.type === 'transfer')
     return { asset: 'native', to: contract.to, amountMinor: BigInt(contract.amountSun) };
   const call = readTransferData(contract.data);

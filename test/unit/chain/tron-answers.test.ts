@@ -1,7 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readAccount, readBlock, readInclusion, readPlace, readPrices } from '../../../shared/chain/tron/answers.ts';
+import { readAccount, readBlock, readPlace, readPrices } from '../../../shared/chain/tron/answers.ts';
+import { readInclusion } from '../../../shared/chain/tron/read-inclusion.ts';
 import { readSimulated, readTokenAmount } from '../../../shared/chain/tron/simulate.ts';
+import { publishedTransactions } from '../../support/tron-transactions.ts';
 
 /** An answer of the testnet Nile. Source: github.com/tronprotocol/documentation-en, getblockbynum.md. */
 const block = {
@@ -18,17 +20,31 @@ const block = {
     witness_signature: '5b3cf6cb',
   },
 };
-/** Of the mainnet: USDT, whose `transfer` returns false. Source: github.com/andelf/tronpy/issues/3. */
+const usdt = 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t';
+const [plain, call] = ['native', usdt].map((asset) => publishedTransactions.find((each) => each.asset === asset)!);
+const word = (hex: string) => hex.padStart(64, '0');
+const event = {
+  address: 'a614f803b6fd780986a42c78ec9c7f77e6ded13c',
+  topics: [
+    'ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef',
+    ...[call!.owner, call!.to].map((address) => word(address.slice(2))),
+  ],
+  data: word(call!.amountMinor.toString(16)),
+};
+/** Of a call of USDT, whose `transfer` returns false. Source of the form: github.com/andelf/tronpy/issues/3. */
 const info = {
-  id: '0b9c085adefee7a40b98c905eedf1ea6a7310ea7f23a17c55c1ee5cc5c21b977',
+  id: call!.id,
   fee: 146_310,
   blockNumber: 66_987_565,
   blockTimeStamp: 1_600_078_473_000,
   contractResult: ['0000000000000000000000000000000000000000000000000000000000000000'],
-  contract_address: 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t',
+  contract_address: '41a614f803b6fd780986a42c78ec9c7f77e6ded13c',
   receipt: { energy_fee: 146_310, energy_usage_total: 14_631, net_usage: 383, result: 'SUCCESS' },
+  log: [event],
 };
-const holding = { ...block, transactions: [{ txID: info.id }] };
+const plainInfo = { ...info, id: plain!.id, contract_address: undefined, log: undefined };
+const transactions = [plain, call].map((each) => ({ txID: each!.id, raw_data_hex: each!.rawData }));
+const holding = { ...block, transactions };
 
 describe('answers of full nodes', () => {
   it('reads a block, with the hashes of what is in it', () => {
@@ -36,7 +52,7 @@ describe('answers of full nodes', () => {
       number: 66_987_565,
       hash: block.blockID,
       parentHash: block.block_header.raw_data.parentHash,
-      transactionHashes: [info.id],
+      transactionHashes: [plain!.id, call!.id],
       timestampMs: 1_777_445_121_000,
     });
   });
@@ -52,18 +68,36 @@ describe('answers of full nodes', () => {
     expect(readBlock({ ...block, block_header: other })).toBeUndefined();
   });
 
+  const other = (change: Partial<typeof event>) => ({ ...event, ...change });
   it.each<[string, object, boolean]>([
-    ['a call', {}, true],
-    ['a call that was reverted', { result: 'FAILED', receipt: { result: 'REVERT' } }, false],
-    ['a call without energy', { result: 'FAILED', receipt: { result: 'OUT_OF_ENERGY' } }, false],
-    ['a call that is said to have failed', { result: 'FAILED' }, false],
-    ['a call that does not say how it ended', { receipt: {} }, false],
-    ['a plain transfer', { contract_address: undefined, receipt: { net_usage: 267 } }, true],
-    ['a plain transfer without a receipt', { contract_address: undefined, receipt: undefined }, true],
-  ])('reads what became of %s', (_, changes, succeeded) => {
-    expect(readInclusion({ info: { ...info, ...changes }, block: holding })).toEqual({
-      ...{ hash: info.id, blockNumber: 66_987_565, blockHash: block.blockID, succeeded, feeMinor: 146_310n },
+    ['a call', info, true],
+    ['a call that left more than one event', { ...info, log: [other({ topics: [] }), event] }, true],
+    ['a call of a token that takes its fee out of the amount', { ...info, log: [other({ data: word('1') })] }, true],
+    ['a call that was reverted', { ...info, result: 'FAILED', receipt: { result: 'REVERT' } }, false],
+    ['a call without energy', { ...info, result: 'FAILED', receipt: { result: 'OUT_OF_ENERGY' } }, false],
+    ['a call that is said to have failed', { ...info, result: 'FAILED' }, false],
+    ['a call that does not say how it ended', { ...info, receipt: {} }, false],
+    ['a call that moved nothing', { ...info, log: undefined }, false],
+    ['a call of which another contract says so', { ...info, log: [other({ address: 'b'.repeat(40) })] }, false],
+    ['a call that said something else', { ...info, log: [other({ topics: event.topics.with(0, word('1')) })] }, false],
+    ['a call that took from another', { ...info, log: [other({ topics: event.topics.with(1, word('1')) })] }, false],
+    ['a call that gave to another', { ...info, log: [other({ topics: event.topics.with(2, word('1')) })] }, false],
+    ['a plain transfer', { ...plainInfo, receipt: { net_usage: 267 } }, true],
+    ['a plain transfer without a receipt', { ...plainInfo, receipt: undefined }, true],
+  ])('reads what became of %s', (_, said, succeeded) => {
+    expect(readInclusion({ info: said, block: holding })).toEqual({
+      ...{ hash: (said as typeof info).id, blockNumber: 66_987_565, blockHash: block.blockID },
+      ...{ succeeded, feeMinor: 146_310n },
     });
+  });
+
+  it('does not take for undone what it cannot read', () => {
+    for (const address of [usdt, undefined, `0x${event.address}`])
+      expect(readInclusion({ info: { ...info, log: [{ ...event, address }] }, block: holding })).toBeUndefined();
+    for (const raw_data_hex of [undefined, '', 'ff', plain!.rawData])
+      expect(
+        readInclusion({ info, block: { ...block, transactions: [{ txID: call!.id, raw_data_hex }] } }),
+      ).toBeUndefined();
   });
 
   it('reads no inclusion in a block that does not hold it', () => {
@@ -114,7 +148,6 @@ describe('answers of full nodes', () => {
       ...{ ok: false, reason: 'REVERT opcode executed' },
     });
     // Error(string) of a contract.
-    const word = (hex: string) => hex.padStart(64, '0');
     const text = Buffer.from('Paused').toString('hex').padEnd(64, '0');
     const reason = `08c379a0${word('20')}${word('6')}${text}`;
     expect(readSimulated({ ...failed, constant_result: [reason] })).toEqual({ ok: false, reason: 'Paused' });

@@ -89,6 +89,19 @@ describe('the double of a Tron node', () => {
     expect(await ask('/wallet/getaccount', { address: payee, visible: true })).toMatchObject({ balance: 1_000_001 });
   });
 
+  it('tells what a token has moved by an event, whose address is written as was asked for', async () => {
+    node.chain.setTokens(usdt, wallet, 100n);
+    const { raw, id } = signed(tokenPayment());
+    await ask('/wallet/broadcasthex', { transaction: raw });
+    node.chain.produce();
+    const parties = [wallet, payee].map(addressWord);
+    const event = { topics: [expect.stringMatching(/^ddf252ad/), ...parties], data: '5'.padStart(64, '0') };
+    const hex = addressWord(usdt).slice(24);
+    const info = (visible: boolean) => ask('/wallet/gettransactioninfobyid', { value: id, visible });
+    expect(await info(false)).toMatchObject({ contract_address: `41${hex}`, log: [{ ...event, address: hex }] });
+    expect(await info(true)).toMatchObject({ contract_address: usdt, log: [{ ...event, address: usdt }] });
+  });
+
   it.each<[string, string, () => Promise<unknown>]>([
     [
       'a signature of another key',
