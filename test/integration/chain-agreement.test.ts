@@ -320,6 +320,10 @@ describe('endpoints that disagree', () => {
     await untilLooked(proxies[0]!);
     expect(await attempt(payment!.id)).toMatchObject({ final_at: null });
     expect(await world.transaction(payment!.id)).toMatchObject({ status: 'pending', status_detail: 'confirming' });
+    await until(
+      async () => said.slice(1),
+      (lines) => lines.length === 1,
+    );
     set({}, {});
     await untilFinal([payment!.id]);
     await until(
