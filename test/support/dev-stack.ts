@@ -31,6 +31,7 @@ const freePorts = {
   PURSER_MAIL_PORT: '0',
   PURSER_SMTP_PORT: '0',
   PURSER_PROVIDER_PORT: '0',
+  PURSER_BITCOIN_PORT: '0',
 };
 
 /** Starts it; see `says('is running')` for when it is up. */
