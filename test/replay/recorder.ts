@@ -1,11 +1,11 @@
 // What the recorders share: a running `npm start`, and where histories are kept.
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
-import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { createTestClient as createNodeClient, http } from 'viem';
 import { anvil } from 'viem/chains';
 import { createTestClient } from '../support/client.ts';
+import { saveHistory } from './save-history.ts';
 
 export const dev = JSON.parse(readFileSync(join(process.env.PURSER_HOME ?? '.purser', 'dev.json'), 'utf8')) as Record<
   'base_url' | 'api_key' | 'account_id' | 'temporal_address' | 'chain' | 'token_url' | 'rpc_url' | 'usdc_address',
@@ -15,16 +15,8 @@ export const client = createTestClient({ baseUrl: dev.base_url, apiKey: dev.api_
 export const connection = await Connection.connect({ address: dev.temporal_address });
 export const temporal = new Client({ connection });
 
-/** Keeps a workflow's history under a name; one that is there already stays. */
-export async function save(name: string, workflowId: string): Promise<void> {
-  const file = new URL(`./${name}.json`, import.meta.url);
-  if (existsSync(file)) return console.log(`${name}: kept`);
-  const history = JSON.parse(historyToJSON(await temporal.workflow.getHandle(workflowId).fetchHistory()));
-  // Which machine recorded it is nobody's business, and no part of what is replayed.
-  const text = JSON.stringify(history, (key, value) => (key === 'identity' ? 'worker' : value), 1);
-  writeFileSync(file, `${text}\n`);
-  console.log(`${name}: recorded from ${workflowId}`);
-}
+/** See {@link saveHistory}. */
+export const save = (name: string, workflowId: string) => saveHistory(temporal, { name, workflowId });
 
 export const node = createNodeClient({ mode: 'anvil', chain: anvil, transport: http(dev.rpc_url) });
 
