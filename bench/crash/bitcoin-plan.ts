@@ -10,7 +10,7 @@ export const bitcoinConfirmations = maxBitcoinReorgDepth + 1;
 const apart = 0xb7c;
 /** Satoshis. */
 const [smallestCoin, largestCoin] = [2_000_000, 60_000_000];
-const [cheapest, dearest] = [1_000, 40_000_000];
+const [cheapest, dearest] = [1_000, 15_000_000];
 
 export interface PlannedBitcoinPayment extends Pick<PlannedPayment, 'atMs' | 'client'> {
   /** Which of the round's Bitcoin agents pays. */

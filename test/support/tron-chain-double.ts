@@ -39,7 +39,7 @@ const genesisIds: Readonly<Record<string, string>> = {
 };
 
 /** Time between two blocks. Source: java-tron, `BLOCK_PRODUCED_INTERVAL`. */
-export const blockMs = 3_000;
+const blockMs = 3_000;
 /** The furthest that an expiration may lie ahead. Source: java-tron, `MAXIMUM_TIME_UNTIL_EXPIRATION`. */
 const longestLifeMs = 24 * 60 * 60_000;
 
