@@ -61,14 +61,17 @@ export async function receiptFor(
     replaces?: readonly string[];
   },
 ): Promise<Allotment> {
-  const maxFeeMinor = familyOfPayload(payload).maxFeeOf(payload).toString();
+  const family = familyOfPayload(payload);
+  const maxFeeMinor = family.maxFeeOf(payload).toString();
+  // Signers that come back later are not to sign what nobody would take any more: it is built anew.
+  const outdatedAt = Math.floor((family.outdatedAtMs(payload) ?? Number.POSITIVE_INFINITY) / 1000);
   const { address } = wallet;
   const intent =
     purpose === 'payment'
       ? intentOf(row, maxFeeMinor)
       : { chain: row.chain, asset: 'native' as const, to: address, amount_minor: '0', max_fee_minor: maxFeeMinor };
   const iat = Math.floor(now.getTime() / 1000);
-  const allowed = { intent, iat, exp: iat + receiptLifetimeSeconds };
+  const allowed = { intent, iat, exp: Math.min(iat + receiptLifetimeSeconds, outdatedAt) };
   return issue(policyKey, {
     row,
     wallet,

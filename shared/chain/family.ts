@@ -111,6 +111,8 @@ export interface Family {
     from: string;
     terms: ReplacementTerms;
   }): ReplaceResult;
+  /** From when on what was built can no longer be sent and has to be built anew, Unix milliseconds; undefined: never. */
+  outdatedAtMs(payload: TransactionPayload): number | undefined;
   /** Whether what was built can no longer be sent, and has to be built anew. */
   isOutdated(payload: TransactionPayload, now: Date): boolean;
   /** The most that it may cost besides what it pays, in minor units of the native coin. */

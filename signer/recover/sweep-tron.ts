@@ -40,9 +40,13 @@ export async function* sweepTronWallet(
   }
   const heldSun = (await balanceOf(native)) - spentSun;
   if (heldSun <= 0n) return;
-  const quoted = await adapter.prepare({ from, to, token: native, amountMinor: 1n });
+  const quote = (amountMinor: bigint) => adapter.prepare({ from, to, token: native, amountMinor });
+  const least = await quote(1n);
+  // Bytes are paid for, and a larger amount has up to eight more of them: less than a 16th of a transfer.
+  const mostSun = least.outcome === 'ready' ? (BigInt(least.maxFeeMinor) * 17n) / 16n : 0n;
+  const quoted = least.outcome === 'ready' && heldSun > mostSun ? await quote(heldSun - mostSun) : least;
   const feeSun = quoted.outcome === 'ready' ? BigInt(quoted.maxFeeMinor) : undefined;
-  if (feeSun === undefined || heldSun <= feeSun) {
+  if (feeSun === undefined || heldSun <= mostSun) {
     const problem =
       quoted.outcome === 'failed' ? quoted.message : `${heldSun} sun are less than the transfer would cost`;
     yield { path, from, asset: 'native', amountMinor: '0', feeMinor: `${feeSun ?? 0n}`, problem };

@@ -25,6 +25,7 @@ export const bitcoinFamily: Family = {
   build: ({ prepared, ...p }) => buildTransfer({ ...p, prepared: prepared as BitcoinPrepared }),
   replace: ({ before, terms, ...p }) =>
     replaceTransfer({ ...p, before: bitcoinOf(before), terms: terms as BitcoinReplacementTerms }),
+  outdatedAtMs: () => undefined,
   isOutdated: () => false,
   maxFeeOf: (payload) => feeOf(bitcoinOf(payload)),
   slotOf(payload) {

@@ -32,6 +32,7 @@ export const evmFamily: Family = {
   },
   replace: ({ before, terms, ...rest }) =>
     replaceTransfer({ ...rest, before: evmOf(before), terms: terms as EvmReplacementTerms }),
+  outdatedAtMs: () => undefined,
   isOutdated: () => false,
   maxFeeOf(payload) {
     const { gas, maxFeePerGasWei } = evmOf(payload);

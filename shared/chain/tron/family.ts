@@ -40,6 +40,7 @@ export const tronFamily: Family = {
       refusal: `A transaction on Tron can be neither replaced nor taken back. If no block has taken it by ${until}, it expires and pays nobody.`,
     };
   },
+  outdatedAtMs: (payload) => tronOf(payload).expirationMs - leastTimeLeftMs,
   isOutdated: (payload, now) => tronOf(payload).expirationMs - now.getTime() < leastTimeLeftMs,
   maxFeeOf(payload) {
     const { feeLimitSun, bandwidthSun } = tronOf(payload);

@@ -288,7 +288,14 @@ describe('allot, where transactions expire', () => {
     const agent = await insertTestAgent(pool);
     const id = await allowed(agent, tron, 5n);
     await given(id, prepared());
-    await storeAttempt(pool, { transactionId: id, hash: id, raw: '00', purpose: 'payment', version: 1, offer: nothing });
+    await storeAttempt(pool, {
+      transactionId: id,
+      hash: id,
+      raw: '00',
+      purpose: 'payment',
+      version: 1,
+      offer: nothing,
+    });
     const sent: string[] = [];
     const look = (isExpired: boolean) =>
       createCheckChain({

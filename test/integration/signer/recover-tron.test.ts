@@ -40,6 +40,15 @@ describe('a recovered Tron wallet', () => {
     expect(leftSun).toBeLessThanOrEqual(BigInt(native!.feeMinor));
   });
 
+  it('is emptied to an account that is there already, whose transfer is paid for by its bytes', async () => {
+    const wallet = world.wallet({ trx: 100n * trx });
+    const to = world.wallet({ trx }).address;
+    const [native] = await sweep(wallet, { to, send: true });
+    expect(native!.problem).toBeUndefined();
+    expect(BigInt(native!.amountMinor) + BigInt(native!.feeMinor)).toBe(100n * trx);
+    expect((await heldBy(to))[0]).toBe(trx + BigInt(native!.amountMinor));
+  });
+
   it('says what it cannot pay for, and is passed by where it is empty or where the money goes', async () => {
     const to = newTronWallet().address;
     expect(await sweep(world.wallet({ trx: 0n }), { to, send: true })).toEqual([]);

@@ -552,14 +552,14 @@ describe('limits on Bitcoin and Tron', () => {
   it('name assets and wallets in their one written form alone', async () => {
     const [sat, tron] = [bitcoinOf().wallet.address, tronPayment(testKey).wallet.address];
     const evm = newWallet();
-    for (const of of [sat, tron, evm]) await document({ wallet: of, limits: [limit(bitcoin, 1n, 1n)] });
-    for (const of of [
+    for (const wallet of [sat, tron, evm]) await document({ wallet, limits: [limit(bitcoin, 1n, 1n)] });
+    for (const wallet of [
       sat.toUpperCase(),
       tron.toLowerCase(),
       evm.toUpperCase(),
       'bc1p5cyxnuxmeuwuvkwfem96lqzszd02n6xdcjrs',
     ]) {
-      await expect(document({ wallet: of })).rejects.toThrow(/wallet must be the address/);
+      await expect(document({ wallet })).rejects.toThrow(/wallet must be the address/);
     }
     for (const asset of [
       `${regtest}/${sat}`,

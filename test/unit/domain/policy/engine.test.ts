@@ -237,18 +237,17 @@ describe('the policy engine', () => {
     });
   });
 
-  it.each([
-    recipient,
-    'TJRabPrwbZy45sbavfcjinPJC18kjpRTv8',
-    'bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4',
-  ])('knows %s by its one written form', (toAddress) => {
-    const outcome = (allowed: string) =>
-      judged([policy('address_control', { allowed_addresses: [allowed] })], { payment: paymentOf({ toAddress }) })
-        .decision.outcome;
-    expect(outcome(toAddress)).toBe('allow');
-    const other = toAddress === toAddress.toLowerCase() ? toAddress.toUpperCase() : toAddress.toLowerCase();
-    expect(outcome(other)).toBe('deny');
-  });
+  it.each([recipient, 'TJRabPrwbZy45sbavfcjinPJC18kjpRTv8', 'bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4'])(
+    'knows %s by its one written form',
+    (toAddress) => {
+      const outcome = (allowed: string) =>
+        judged([policy('address_control', { allowed_addresses: [allowed] })], { payment: paymentOf({ toAddress }) })
+          .decision.outcome;
+      expect(outcome(toAddress)).toBe('allow');
+      const other = toAddress === toAddress.toLowerCase() ? toAddress.toUpperCase() : toAddress.toLowerCase();
+      expect(outcome(other)).toBe('deny');
+    },
+  );
 
   it('sends only the tokens that are allowed', () => {
     const { decision } = judged([policy('token_control', { allowed_tokens: ['USDT', 'DAI'] })]);
