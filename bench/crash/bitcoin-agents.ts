@@ -1,7 +1,7 @@
 import { REGTEST_CHAIN } from '../../dev/btcd.ts';
 import { sumOf } from '../../test/support/bitcoin-ledger.ts';
-import { formatSat } from './bitcoin-outcome.ts';
 import type { BitcoinPlan } from './bitcoin-plan.ts';
+import { formatSat } from './sat.ts';
 import type { CrashWorld } from './world.ts';
 
 /** An agent of one round with a wallet on Bitcoin, from which nothing has been sent yet. */

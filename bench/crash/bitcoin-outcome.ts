@@ -1,16 +1,11 @@
-import { formatUnits, parseUnits } from 'viem';
 import { REGTEST_CHAIN } from '../../dev/btcd.ts';
 import type { Pool } from '../../shared/db/pool.ts';
 import type { BitcoinAgent } from './bitcoin-agents.ts';
 import type { BitcoinWallet } from './bitcoin-chain.ts';
 import type { BitcoinPlan } from './bitcoin-plan.ts';
 import type { Asked } from './load.ts';
+import { formatSat } from './sat.ts';
 import type { StoredPayment } from './stored.ts';
-
-const decimals = 8;
-
-export const formatSat = (sat: bigint): string => formatUnits(sat, decimals);
-export const parseSat = (btc: string): bigint => parseUnits(btc, decimals);
 
 /** A coin that the database says a payment took. */
 export interface TakenCoin {

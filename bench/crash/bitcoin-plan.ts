@@ -1,5 +1,5 @@
 import { type PayeeKind, payee, payeeKinds } from '../../test/support/bitcoin-payees.ts';
-import type { PlannedChange, PlannedPayment } from './plan.ts';
+import type { Asking, PlannedChange } from './asking.ts';
 import { createRandom, type Random } from './random.ts';
 
 /** Blocks that a reorganisation replaces at most. */
@@ -12,7 +12,7 @@ const apart = 0xb7c;
 const [smallestCoin, largestCoin] = [2_000_000, 60_000_000];
 const [cheapest, dearest] = [1_000, 15_000_000];
 
-export interface PlannedBitcoinPayment extends Pick<PlannedPayment, 'atMs' | 'client'> {
+export interface PlannedBitcoinPayment extends Asking {
   /** Which of the round's Bitcoin agents pays. */
   readonly agent: number;
   readonly amountSat: number;

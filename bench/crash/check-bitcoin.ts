@@ -1,7 +1,8 @@
 import { type LedgerTransaction, scriptOf, sumOf } from '../../test/support/bitcoin-ledger.ts';
 import type { BitcoinAgent } from './bitcoin-agents.ts';
-import { type BitcoinOutcome, formatSat, parseSat } from './bitcoin-outcome.ts';
+import type { BitcoinOutcome } from './bitcoin-outcome.ts';
 import { checkAsked } from './check-asked.ts';
+import { formatSat, parseSat } from './sat.ts';
 import type { StoredPayment } from './stored.ts';
 
 /** Everything about a round on Bitcoin that must not be, a sentence each; none when all is well. */

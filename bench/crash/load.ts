@@ -1,13 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { LOCAL_CHAIN } from '../../dev/anvil.ts';
 import type { CrashAgent } from './agents.ts';
+import type { Asking, PlannedChange } from './asking.ts';
 import type { Answer } from './client.ts';
-import type { PlannedChange, PlannedPayment, RoundPlan } from './plan.ts';
+import type { RoundPlan } from './plan.ts';
 import type { CrashWorld } from './world.ts';
 
 /** A payment that was asked for, and what was answered. */
 export interface Asked {
-  readonly planned: Pick<PlannedPayment, 'atMs' | 'client'>;
+  readonly planned: Asking;
   /** Found again in the list by it; unique. */
   readonly memo: string;
   readonly body: object;

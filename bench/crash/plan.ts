@@ -1,5 +1,6 @@
 import { type Address, getAddress, toHex } from 'viem';
 import type { PartName } from '../../test/support/own-stack.ts';
+import type { Asking, PlannedChange } from './asking.ts';
 import { type BitcoinPlan, planBitcoin } from './bitcoin-plan.ts';
 import { createRandom, type Random } from './random.ts';
 import { planX402, type X402Plan } from './x402-plan.ts';
@@ -25,26 +26,13 @@ export type PlannedPolicy =
       readonly rules: { readonly max_count: number; readonly window_seconds: number };
     };
 
-export interface PlannedPayment {
-  readonly atMs: number;
+export interface PlannedPayment extends Asking {
   /** Which of the round's agents pays. */
   readonly agent: number;
   readonly token: TokenSymbol;
   readonly amount: string;
   /** Somebody else, or one of the round's agents. */
   readonly to: Address | number;
-  /**
-   * What the client does beside asking: `once` gives up when no answer comes; `insists` asks until one comes; `repeats`
-   * asks again after the answer, and `twice` at the same time, with the same Idempotency-Key.
-   */
-  readonly client: 'once' | 'insists' | 'repeats' | 'twice';
-}
-
-/** What somebody wants of a payment that was asked for: of those accepted so far the one at this place, modulo. */
-export interface PlannedChange {
-  readonly atMs: number;
-  readonly change: 'cancel' | 'speed-up';
-  readonly pick: number;
 }
 
 /** What goes wrong, and for how long where it is not over at once. */

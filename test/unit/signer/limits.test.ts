@@ -690,12 +690,12 @@ describe('a day’s limit over three pairs', () => {
           if ('abort' in each && running.length > 0) end(running[each.abort % running.length]!);
           if ('restart' in each) {
             // What was in memory is gone, and so are the sessions.
-            for (const of of running.filter(({ pair }) => pair.includes(each.restart))) end(of);
+            for (const run of running.filter(({ pair }) => pair.includes(each.restart))) end(run);
             (at(each.restart) as { holds: unknown }).holds = createHoldTable();
           }
           if ('waitMs' in each) {
             nowMs += each.waitMs;
-            if (each.waitMs > 30_000) for (const of of running) end(of); // no session lives as long
+            if (each.waitMs > 30_000) for (const run of running) end(run); // no session lives as long
           }
           if (!('advance' in each) || running.length === 0) continue;
           const signature = running[each.advance % running.length]!;
@@ -711,7 +711,7 @@ describe('a day’s limit over three pairs', () => {
           end(signature);
           expect(spentInDay(signed, nowMs) <= dayMinor).toBe(true);
         }
-        for (const of of running) end(of);
+        for (const run of running) end(run);
       }),
       { numRuns: 120 },
     );
