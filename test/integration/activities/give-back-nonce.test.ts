@@ -5,8 +5,8 @@ import { createAllotReplacement } from '../../../activities/allot-replacement.ts
 import { createEvaluatePolicy } from '../../../activities/evaluate-policy.ts';
 import { createEndUnsigned, createFindUnsigned, createGiveBackNonce } from '../../../activities/give-back-nonce.ts';
 import { createFail, createSettle } from '../../../activities/settle.ts';
-import { createSign } from '../../../activities/sign.ts';
 import { deriveEvmAddress } from '../../../shared/chain/evm/derive-address.ts';
+import { evmFamily } from '../../../shared/chain/evm/family.ts';
 import { storeAttempt } from '../../../shared/db/attempts.ts';
 import { databaseClock as clock } from '../../../shared/db/clock.ts';
 import { createPool, type Pool } from '../../../shared/db/pool.ts';
@@ -68,7 +68,11 @@ describe('the nonce of a payment that is not to be made', () => {
     if (given.outcome !== 'allotted') throw new Error(given.outcome);
     return { id, allotment: given.allotment, nonce: evmOf(given.allotment.payload).nonce };
   }
-  const sign = (allotment: Awaited<ReturnType<typeof allotted>>['allotment']) => createSign({ signer })(allotment);
+  /** As the activity does, but for its heartbeat. */
+  const sign = async ({ payload, ...asked }: Awaited<ReturnType<typeof allotted>>['allotment']) => {
+    const { signature } = await signer.sign({ ...asked, payload: evmFamily.toSign(payload)[0]! });
+    return evmFamily.assemble({ payload, signatures: [signature], from: asked.address });
+  };
   /** What the workflow does once the payment has failed. @returns whether its nonce is free */
   async function giveBack(id: string): Promise<boolean> {
     const request = await createFindUnsigned({ pool })(id);
