@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 
 /** How long a client may go on sending after it was told to close. */
-const lingerMs = 2_000;
+const lingerMs = 5_000;
 
 /**
  * Closes a connection so that its client can read the last answer: what it still sends is taken and dropped until it
