@@ -50,12 +50,12 @@ export interface MembershipRow extends MemberRow {
   readonly last_sign_in_at: Date | null;
 }
 
-/** All accounts that a person belongs to. */
+/** All accounts that a person belongs to, the newest invitation first: of those of one millisecond, the later id. */
 export async function listMemberships(db: Queryable, { userId }: { userId: string }): Promise<MembershipRow[]> {
   const { rows } = await db.query<MembershipRow>(
     `select m.*, (select max(s.created_at) from auth_sessions s
                   where s.user_id = m.user_id and s.account_id = m.account_id) as last_sign_in_at
-     from members m where m.user_id = $1`,
+     from members m where m.user_id = $1 order by m.created_at desc, m.id desc`,
     [userId],
   );
   return rows;
