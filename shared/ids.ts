@@ -21,7 +21,8 @@ export type IdPrefix =
   | 'user'
   | 'mbr'
   | 'sid'
-  | 'alrt';
+  | 'alrt'
+  | 'frz';
 
 /**
  * A new identifier: the prefix and a UUIDv7 in base32, so that ids made later sort later.

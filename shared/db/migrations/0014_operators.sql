@@ -1,0 +1,39 @@
+-- Up Migration
+
+-- What is frozen: nothing new is signed for it until the row is gone. At most one row each for the installation, an account
+-- and an agent.
+create table freezes (
+  id         text primary key,
+  scope      text not null check (scope in ('installation', 'account', 'agent')),
+  account_id text references accounts,
+  agent_id   text references agents,
+  reason     text not null,
+  -- Who did it, as in the audit log.
+  frozen_by  text not null,
+  created_at timestamptz(3) not null default now(),
+  constraint freezes_name_what_they_freeze check (
+    (scope = 'installation') = (account_id is null) and (scope = 'agent') = (agent_id is not null))
+);
+create unique index freezes_are_unique on freezes (scope, coalesce(agent_id, ''), coalesce(account_id, ''));
+
+-- The word about freezes that signers follow: the newest version counts, so it grows with every change, also across a
+-- restore of the database (milliseconds since 1970 at least).
+create table freeze_orders (
+  only_one boolean primary key default true check (only_one),
+  version  bigint not null,
+  -- The newest version that every signer has confirmed.
+  told     bigint not null
+);
+insert into freeze_orders (version, told) values (0, 0);
+
+-- The database server's identity as it was last known (cluster, timeline, database): another one means that it may be a copy
+-- from an earlier time.
+alter table installation add column database_identity text;
+
+do $$
+begin
+  if exists (select from pg_roles where rolname = 'purser_app') then
+    grant select, insert, update, delete on freezes, freeze_orders to purser_app;
+  end if;
+end
+$$;
