@@ -13,6 +13,8 @@ export interface Answer {
 export interface TestClient {
   get(path: string): Promise<Answer>;
   post(path: string, body: unknown): Promise<Answer>;
+  put(path: string, body: unknown): Promise<Answer>;
+  delete(path: string): Promise<Answer>;
 }
 
 export function createTestClient({ baseUrl, apiKey }: { baseUrl: string; apiKey: string }): TestClient {
@@ -31,7 +33,12 @@ export function createTestClient({ baseUrl, apiKey }: { baseUrl: string; apiKey:
       noteSecretsIn(`the ${what} of ${method} ${path}`, content);
     return { status: response.status, body: answer, headers: response.headers };
   };
-  return { get: (path) => call('GET', path), post: (path, body) => call('POST', path, body) };
+  return {
+    get: (path) => call('GET', path),
+    post: (path, body) => call('POST', path, body),
+    put: (path, body) => call('PUT', path, body),
+    delete: (path) => call('DELETE', path),
+  };
 }
 
 /** Asks again and again until the answer is right; fails with the last one. Errors of the network count as "not yet". */
