@@ -2,6 +2,12 @@ import type { BackupStatus } from './backup/backup.ts';
 import { createSignerTransport, NoAnswer, RefusedBySigner, type SignerPeer } from './call.ts';
 import { coordinateEnd, type EndRequest } from './coordinate-end.ts';
 import { coordinateKeygen, type GeneratedKey } from './coordinate-keygen.ts';
+import {
+  coordinateListPayments,
+  coordinateReadPayments,
+  type KnownPayment,
+  type ListedPayment,
+} from './coordinate-list.ts';
 import { coordinateMerge, type MergedRecords, type MergeRequest } from './coordinate-records.ts';
 import { coordinateRefresh, type RefreshedKey, type RefreshReach, type RefreshRequest } from './coordinate-refresh.ts';
 import {
@@ -23,7 +29,7 @@ import { PARTIES, type Party } from './parties.ts';
 import type { SignerStatus } from './status.ts';
 import type { Role } from './wire.ts';
 
-export type { Party };
+export type { KnownPayment, ListedPayment, Party };
 
 /** One request to a signer, within a signature. */
 const SIGN_CALL_TIMEOUT_MS = 5_000;
@@ -112,6 +118,16 @@ export interface SignerClient {
    * @throws SignerUnavailable
    */
   endUnsigned(p: EndRequest): Promise<boolean>;
+  /**
+   * Which payments the signers have signed for since an instant, in no order. Changes nothing.
+   * @throws SignerUnavailable unless all three tell
+   */
+  listPayments(p: { sinceMs: number }): Promise<ListedPayment[]>;
+  /**
+   * Everything that was ever signed for some payments, 20 at most. Changes nothing.
+   * @throws SignerUnavailable unless all three tell
+   */
+  readPayments(p: { transactionIds: readonly string[] }): Promise<KnownPayment[]>;
   /** Closes kept-alive connections. */
   close(): void;
 }
@@ -264,6 +280,14 @@ export function createSignerClient(o: SignerClientOptions): SignerClient {
     });
   }
 
+  /** One question about what was signed, to all three. */
+  async function reading<T>(ask: (peers: readonly SignerPeer[]) => Promise<T>): Promise<T> {
+    return ask([...(await peersReady).values()]).catch((error: unknown) => {
+      const { message } = usableElsewhere(error);
+      throw new SignerUnavailable(`what was signed is known only with all three signers: ${message}`, { cause: error });
+    });
+  }
+
   return {
     health,
     status,
@@ -277,6 +301,8 @@ export function createSignerClient(o: SignerClientOptions): SignerClient {
     liftBans: (p) => renew(p, (reach) => coordinateUnban(transport, { ...reach, ...p })),
     endUnsigned: async (request) =>
       coordinateEnd(transport, { peers: [...(await peersReady).values()], request, timeoutMs: signCallTimeoutMs }),
+    listPayments: (p) => reading((peers) => coordinateListPayments(transport, { peers, ...p })),
+    readPayments: (p) => reading((peers) => coordinateReadPayments(transport, { peers, ...p })),
     sign: (request) => signs(() => signByAnyPair(request)),
     close: () => transport.close(),
   };

@@ -12,6 +12,7 @@ import {
 } from './epoch.ts';
 import { exportRecords, exportRecordsSchema } from './export-records.ts';
 import { commitKeygen, keygenCommitSchema, keygenStartSchema, startKeygen, stepKeygen } from './keygen.ts';
+import { listPayments, listPaymentsSchema, readPayments, readPaymentsSchema } from './list-records.ts';
 import { importRecords, importRecordsSchema, startMerge, startMergeSchema } from './merge-records.ts';
 import { registerOwnerKey, registerOwnerKeySchema, replaceOwnerKey, replaceOwnerKeySchema } from './owner-key.ts';
 import { refreshStartSchema, startRefresh, stepRefresh } from './refresh.ts';
@@ -90,6 +91,8 @@ export const operations = {
   '/v1/repair/term': operation(OPERATOR, repairTermSchema, giveTerm),
   '/v1/repair/start': operation(OPERATOR, repairStartSchema, startRepair),
   '/v1/records/end-unsigned': operation(COORDINATOR, endUnsignedSchema, endUnsigned),
+  '/v1/records/payments': operation(BOTH, listPaymentsSchema, listPayments),
+  '/v1/records/payments/read': operation(BOTH, readPaymentsSchema, readPayments),
   '/v1/records/merge': operation(OPERATOR, startMergeSchema, startMerge),
   '/v1/records/export': operation(OPERATOR, exportRecordsSchema, exportRecords),
   '/v1/records/import': operation(OPERATOR, importRecordsSchema, importRecords),

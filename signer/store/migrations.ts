@@ -140,4 +140,8 @@ export const migrations: readonly string[] = [
   -- Other slots of a payment that signers told of when records were merged, as JSON: [{"slot": …, "validBefore": …}].
   alter table payments add column others text not null default '[]';
   `,
+  // 4: what was signed for a payment is looked up by it.
+  `
+  create index signing_log_by_payment on signing_log (transaction_id, seq);
+  `,
 ];
