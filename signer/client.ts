@@ -4,6 +4,7 @@ import { coordinateEnd, type EndRequest } from './coordinate-end.ts';
 import { coordinateKeygen, type GeneratedKey } from './coordinate-keygen.ts';
 import {
   coordinateListPayments,
+  coordinateReadKeys,
   coordinateReadPayments,
   type KnownPayment,
   type ListedPayment,
@@ -23,13 +24,14 @@ import { SignerFault, SignerUnavailable, SignRefused } from './errors.ts';
 import { createSignerHealthRecord } from './health.ts';
 import { tryPairs } from './hedge.ts';
 import { type CoordinatorIdentity, parsePublicIdentity } from './identity.ts';
+import type { KeyRecord } from './list-records.ts';
 import { newSession } from './new-session.ts';
 import type { OperationPath } from './operations.ts';
 import { PARTIES, type Party } from './parties.ts';
 import type { SignerStatus } from './status.ts';
 import type { Role } from './wire.ts';
 
-export type { KnownPayment, ListedPayment, Party };
+export type { KeyRecord, KnownPayment, ListedPayment, Party };
 
 /** One request to a signer, within a signature. */
 const SIGN_CALL_TIMEOUT_MS = 5_000;
@@ -128,6 +130,11 @@ export interface SignerClient {
    * @throws SignerUnavailable unless all three tell
    */
   readPayments(p: { transactionIds: readonly string[] }): Promise<KnownPayment[]>;
+  /**
+   * What addresses of keys' wallets are derived from, of 100 keys at most that all three have and agree on.
+   * @throws SignerUnavailable unless all three tell
+   */
+  readKeys(p: { keyIds: readonly string[] }): Promise<KeyRecord[]>;
   /** Closes kept-alive connections. */
   close(): void;
 }
@@ -302,6 +309,7 @@ export function createSignerClient(o: SignerClientOptions): SignerClient {
     endUnsigned: async (request) =>
       coordinateEnd(transport, { peers: [...(await peersReady).values()], request, timeoutMs: signCallTimeoutMs }),
     listPayments: (p) => reading((peers) => coordinateListPayments(transport, { peers, ...p })),
+    readKeys: (p) => reading((peers) => coordinateReadKeys(transport, { peers, ...p })),
     readPayments: (p) => reading((peers) => coordinateReadPayments(transport, { peers, ...p })),
     sign: (request) => signs(() => signByAnyPair(request)),
     close: () => transport.close(),

@@ -2,7 +2,7 @@ import type { Hex } from 'viem';
 import type { PolicyReceipt, SignPayload } from '../shared/domain/receipt.ts';
 import type { SignerPeer, SignerTransport } from './call.ts';
 import { chainOf, digestOf } from './digest/payload.ts';
-import type { PaymentRecords, PaymentsPage } from './list-records.ts';
+import type { KeyRecord, PaymentRecords, PaymentsPage } from './list-records.ts';
 import { newSession } from './new-session.ts';
 import { judgeSignature } from './recorded-signature.ts';
 
@@ -122,4 +122,31 @@ async function verified(
   const { address } = receipt.wallet;
   const judged = await judgeSignature({ signature, digest, address, chain: chainOf(payload) });
   return 'fault' in judged ? null : judged.signature;
+}
+
+/**
+ * What addresses of keys' wallets are derived from; of keys that are in use with all three signers, which agree.
+ * @throws RefusedBySigner, NoAnswer when any signer does not tell
+ */
+export async function coordinateReadKeys(
+  transport: SignerTransport,
+  { peers, keyIds }: Reach & { keyIds: readonly string[] },
+): Promise<KeyRecord[]> {
+  const told = await Promise.all(
+    peers.map((peer) =>
+      transport.call<{ keys: KeyRecord[] }>(peer, {
+        path: '/v1/records/keys/read',
+        session: newSession(),
+        body: { keyIds },
+        timeoutMs: TIMEOUT_MS,
+      }),
+    ),
+  );
+  const [first, ...others] = told.map(({ keys }) => new Map(keys.map((key) => [key.keyId, key])));
+  return [...first!.values()].filter((key) =>
+    others.every((each) => {
+      const same = each.get(key.keyId);
+      return same?.publicKey === key.publicKey && same.chainCode === key.chainCode;
+    }),
+  );
 }

@@ -9,6 +9,8 @@ import type { LoggedPayment } from './store/signing-log.ts';
 const PAGE_ROWS = 2_000;
 /** Payments that are asked for at once. */
 const PAYMENTS_MAX = 20;
+/** Keys that are asked for at once. */
+const KEYS_MAX = 100;
 /** Characters of an answer after which no further payment is put into it: far below the longest body. */
 const ANSWER_CHARS = 400_000;
 
@@ -19,6 +21,20 @@ export const listPaymentsSchema = z.strictObject({
 export const readPaymentsSchema = z.strictObject({
   transactionIds: z.array(z.string().min(1).max(128)).min(1).max(PAYMENTS_MAX),
 });
+
+export const readKeysSchema = z.strictObject({
+  keyIds: z.array(z.string().min(1).max(128)).min(1).max(KEYS_MAX),
+});
+
+/** What addresses of a key's wallets are derived from. */
+export interface KeyRecord {
+  keyId: string;
+  /** Uncompressed, 65 bytes. */
+  publicKey: Hex;
+  /** 32 bytes. */
+  chainCode: Hex;
+  ownerKey: string | null;
+}
 
 /** A page of the log, newest first; `next`: what the next page is before, null with the last one. */
 export interface PaymentsPage {
@@ -75,4 +91,18 @@ export async function readPayments(
     payments.push({ transactionId, records });
   }
   return { payments, left: [] };
+}
+
+/** Tells the public halves of keys that are in use here; of others nothing. Reads only. */
+export async function readKeys(
+  context: SignerContext,
+  { body: { keyIds } }: { body: z.infer<typeof readKeysSchema> },
+): Promise<{ keys: KeyRecord[] }> {
+  const keys = keyIds.flatMap((keyId): KeyRecord[] => {
+    const known = context.store.publicHalves(keyId);
+    if (!known) return [];
+    const { publicKey, chainCode, ownerKey } = known;
+    return [{ keyId, publicKey: bytesToHex(publicKey), chainCode: bytesToHex(chainCode), ownerKey }];
+  });
+  return { keys };
 }

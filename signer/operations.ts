@@ -12,7 +12,14 @@ import {
 } from './epoch.ts';
 import { exportRecords, exportRecordsSchema } from './export-records.ts';
 import { commitKeygen, keygenCommitSchema, keygenStartSchema, startKeygen, stepKeygen } from './keygen.ts';
-import { listPayments, listPaymentsSchema, readPayments, readPaymentsSchema } from './list-records.ts';
+import {
+  listPayments,
+  listPaymentsSchema,
+  readKeys,
+  readKeysSchema,
+  readPayments,
+  readPaymentsSchema,
+} from './list-records.ts';
 import { importRecords, importRecordsSchema, startMerge, startMergeSchema } from './merge-records.ts';
 import { registerOwnerKey, registerOwnerKeySchema, replaceOwnerKey, replaceOwnerKeySchema } from './owner-key.ts';
 import { refreshStartSchema, startRefresh, stepRefresh } from './refresh.ts';
@@ -93,6 +100,7 @@ export const operations = {
   '/v1/records/end-unsigned': operation(COORDINATOR, endUnsignedSchema, endUnsigned),
   '/v1/records/payments': operation(BOTH, listPaymentsSchema, listPayments),
   '/v1/records/payments/read': operation(BOTH, readPaymentsSchema, readPayments),
+  '/v1/records/keys/read': operation(BOTH, readKeysSchema, readKeys),
   '/v1/records/merge': operation(OPERATOR, startMergeSchema, startMerge),
   '/v1/records/export': operation(OPERATOR, exportRecordsSchema, exportRecords),
   '/v1/records/import': operation(OPERATOR, importRecordsSchema, importRecords),

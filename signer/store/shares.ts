@@ -27,6 +27,15 @@ export interface KeyFacts {
   epochs: Epoch[];
 }
 
+/** By which addresses of a key's wallets are derived. */
+export interface PublicHalves {
+  /** Uncompressed, 65 bytes. */
+  publicKey: Uint8Array;
+  /** 32 bytes. */
+  chainCode: Uint8Array;
+  ownerKey: string | null;
+}
+
 export interface ShareStore {
   /** Takes a key id, for ever. @throws Refusal `key_exists` */
   reserveKey(p: { keyId: string; sessionId: string; ownerKey?: string | null }): void;
@@ -40,6 +49,8 @@ export interface ShareStore {
   activateKey(keyId: string): void;
   /** Gives a key up that is not active yet, and erases its share. */
   abandonKey(p: { sessionId: string }): void;
+  /** What anybody may know of a key that is in use; undefined when there is none. */
+  publicHalves(keyId: string): PublicHalves | undefined;
   countKeys(): number;
   /** Every key that is in use, by id; or so many of those behind one. */
   listKeys(p?: { after?: string; limit?: number }): KeyFacts[];
@@ -89,6 +100,10 @@ export function createShareStore(p: {
   const eraseAbandoned = db.prepare(
     `delete from shares where key_id in (select key_id from keys where session_id = ? and state = 'abandoned')`,
   );
+  const selectHalves = db.prepare(
+    `select s.public_key as "publicKey", s.chain_code as "chainCode", k.owner_key as "ownerKey"
+     from keys k join shares s using (key_id) where key_id = ? and k.state = 'active' order by s.epoch desc limit 1`,
+  );
   const countActive = db.prepare(`select count(*) as n from keys where state = 'active'`);
   const selectKeys = db.prepare(
     `select key_id as "keyId", owner_key as "ownerKey", has_records as "hasRecords" from keys
@@ -131,6 +146,7 @@ export function createShareStore(p: {
         eraseAbandoned.run(sessionId);
       });
     },
+    publicHalves: (keyId) => selectHalves.get(keyId) as PublicHalves | undefined,
     countKeys: () => (countActive.get() as { n: number }).n,
     listKeys: ({ after = '', limit = -1 } = {}) =>
       (
