@@ -30,7 +30,8 @@ export async function claimSpareKey(
 ): Promise<AccountKeyRow | undefined> {
   const { rows } = await db.query<AccountKeyRow>(
     `update account_keys set account_id = $1
-     where id = (select id from account_keys where account_id is null order by created_at limit 1 for update skip locked)
+     where id = (select id from account_keys where account_id is null and retired_at is null
+                 order by created_at limit 1 for update skip locked)
        and not exists (select from accounts where id = $1 and owner_key is not null)
      returning *`,
     [accountId],
@@ -40,7 +41,7 @@ export async function claimSpareKey(
 
 export async function countSpareKeys(db: Queryable): Promise<number> {
   const { rows } = await db.query<{ count: number }>(
-    'select count(*)::int as count from account_keys where account_id is null',
+    'select count(*)::int as count from account_keys where account_id is null and retired_at is null',
   );
   return rows[0]!.count;
 }

@@ -30,9 +30,13 @@ insert into freeze_orders (version, told) values (0, 0);
 -- from an earlier time.
 alter table installation add column database_identity text;
 
+-- Set on spare keys after a restore: an account that the database has lost may have been given it, and its addresses.
+alter table account_keys add column retired_at timestamptz(3);
+
 do $$
 begin
   if exists (select from pg_roles where rolname = 'purser_app') then
+    grant update (database_identity) on installation to purser_app;
     grant select, insert, update, delete on freezes, freeze_orders to purser_app;
   end if;
 end
