@@ -4,6 +4,7 @@ import type { Pool } from '../shared/db/pool.ts';
 import { findSlot } from '../shared/db/slots.ts';
 import { putNotice } from '../shared/db/transactions.ts';
 import type { Patience } from '../shared/domain/transaction.ts';
+import { awaitNoted } from './await-noted.ts';
 import { findPayment } from './find-payment.ts';
 
 /** `given_up`: for too long the chain could not be asked, or asked too much; `ended`: the payment was ended meanwhile. */
@@ -38,7 +39,9 @@ export function createPrepare({ pool, chains, clock, firstTriedAt, patience }: P
         token: { symbol: row.token, decimals: row.decimals, asset: row.asset },
         amountMinor: BigInt(row.amount_minor),
       };
-      return await adapter.prepare(transfer, former);
+      const prepared = await adapter.prepare(transfer, former);
+      if (prepared.outcome === 'ready') await awaitNoted(pool, { row, prepared });
+      return prepared;
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       const since = firstTriedAt();

@@ -21,9 +21,24 @@ export async function takeHolds(
   db: Queryable,
   { row, prepared }: { row: TransactionRow; prepared: PreparedTransfer },
 ): Promise<Shortage | undefined> {
+  const shortage = await findShortage(db, { row, prepared });
+  if (shortage) return shortage;
+  await putHolds(db, {
+    ownerId: row.id,
+    walletId: row.wallet_id,
+    chain: row.chain,
+    holds: holdsOf(row, prepared),
+  });
+  return undefined;
+}
+
+/** Why amount and highest fee cannot be held, as things are now; see {@link takeHolds}. */
+export async function findShortage(
+  db: Queryable,
+  { row, prepared }: { row: TransactionRow; prepared: PreparedTransfer },
+): Promise<Shortage | undefined> {
   const place = { walletId: row.wallet_id, chain: row.chain };
-  const holds = holdsOf(row, prepared);
-  for (const { asset, amountMinor } of holds) {
+  for (const { asset, amountMinor } of holdsOf(row, prepared)) {
     const isNative = asset === 'native';
     const balance = BigInt(isNative ? prepared.nativeBalanceMinor : prepared.balanceMinor);
     const held = await heldBy(db, { ...place, asset, atBlock: prepared.atBlock, exceptOwnerId: row.id });
@@ -35,7 +50,6 @@ export async function takeHolds(
     const message = `The wallet holds ${write(balance)} of ${name}, of which ${write(held)} are held for other payments under way; ${purpose} are needed.`;
     return { message, mayPass: isNative && row.asset !== 'native' };
   }
-  await putHolds(db, { ownerId: row.id, ...place, holds });
   return undefined;
 }
 

@@ -39,6 +39,21 @@ export async function heldBy(
   return BigInt(rows[0]!.held);
 }
 
+/** Whether payments of a wallet may be in blocks up to this one that the chain's watcher has not noted yet. */
+export async function isUnnoted(
+  db: Queryable,
+  { walletId, chain, atBlock }: { walletId: string; chain: string; atBlock: number },
+): Promise<boolean> {
+  const { rows } = await db.query<{ is_unnoted: boolean }>(
+    `select coalesce((select number from chain_heads where chain = $2), 0) < $3 and exists (
+       select from holds h join attempts a on a.transaction_id = h.owner_id
+       where h.wallet_id = $1 and h.chain = $2 and h.closed_block is null
+         and a.final_at is null and a.block_number is null) as is_unnoted`,
+    [walletId, chain, atBlock],
+  );
+  return rows[0]!.is_unnoted;
+}
+
 /** Takes or renews a payment's holds. Hold the wallet's lock. */
 export async function putHolds(
   db: Queryable,
