@@ -3,6 +3,7 @@ import { createGenerateKey } from './generate-key.ts';
 import { createEndUnsigned } from './give-back-nonce.ts';
 import { createInspectSigners } from './inspect-signers.ts';
 import { createListDueKeys } from './list-due-keys.ts';
+import { createListSigned, createReadSigned } from './list-signed.ts';
 import { createRefreshKey } from './refresh-key.ts';
 import { createSign } from './sign.ts';
 import { createSignAuthorization } from './sign-authorization.ts';
@@ -19,6 +20,8 @@ export function createSigningActivities(deps: { readonly signer: SignerClient; r
     inspectSigners: createInspectSigners(deps),
     listDueKeys: createListDueKeys(deps),
     refreshKey: createRefreshKey(deps),
+    listSigned: createListSigned(deps),
+    readSigned: createReadSigned(deps),
   };
 }
 export type SigningActivities = ReturnType<typeof createSigningActivities>;

@@ -1,6 +1,7 @@
 import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
 import type { Token } from './chain/registry.ts';
 import type { RefreshProgress } from './domain/key-refresh.ts';
+import type { RestoreReport } from './domain/restore.ts';
 
 /** Task queues, one a class of work; each may have workers of its own. */
 export const queues = {
@@ -29,6 +30,7 @@ export const workflowNames = {
   maintenance: 'maintenance',
   refreshKeys: 'refreshKeys',
   watchSigners: 'watchSigners',
+  restore: 'restore',
 } as const;
 
 /** Names of messages to a running `transaction`. */
@@ -46,6 +48,8 @@ export const messageNames = {
   lookAgain: 'lookAgain',
   /** Somebody wants the payment cancelled or sped up, or it makes no progress: a hint to look at everything. */
   replace: 'replace',
+  /** Of `restore`: how far it is, in words. */
+  restoreProgress: 'restoreProgress',
 } as const;
 
 export const searchAttributes = {
@@ -122,6 +126,36 @@ export interface WatchSignersInput {
   readonly refreshDays: number;
   /** Whether a signer is to have a backup. */
   readonly wantsBackups: boolean;
+}
+
+/** Input of workflow `restore`, whose id is its name. */
+export interface RestoreInput {
+  /** Says what would be done, and does nothing. */
+  readonly dryRun: boolean;
+  /** Payments signed since then are compared; absent: an hour before the newest thing that the database knows of. */
+  readonly sinceMs?: number;
+  /** Of the run before, which had too many payments. */
+  readonly progress?: {
+    readonly sinceMs: number;
+    readonly lostFromMs: number | null;
+    readonly report: RestoreReport;
+    readonly compared: number;
+    readonly restored: readonly string[];
+    readonly after: { readonly atMs: number; readonly id: string } | null;
+  };
+}
+
+/** Result of workflow `restore`. */
+export interface RestoreResult {
+  readonly dryRun: boolean;
+  readonly sinceMs: number;
+  /** The newest instant that the database knew of when it began: what came later may be lost. Null for an empty one. */
+  readonly lostFromMs: number | null;
+  /** Payments that the signers signed. */
+  readonly compared: number;
+  /** What has become of the payments that were stored again, by status. */
+  readonly ends: Readonly<Record<string, number>>;
+  readonly report: RestoreReport;
 }
 
 /** Input of workflow `balances`: an address, and the chains (CAIP-2) that it is looked up on. */

@@ -6,6 +6,7 @@ import { createChainActivities } from '../activities/chain.ts';
 import { createDeliveryActivities } from '../activities/deliveries.ts';
 import { createDispatcher } from '../activities/dispatch-deliveries.ts';
 import { createCountFolder } from '../activities/fold-counts.ts';
+import { createRestoreActivities } from '../activities/restore.ts';
 import { createAuditSealer } from '../activities/seal-audit.ts';
 import { createSigningActivities } from '../activities/signing.ts';
 import { createWalletActivities } from '../activities/wallet.ts';
@@ -80,12 +81,13 @@ async function serveWallet({
   const policyKey = await importReceiptKey(readFileSync(config.policyKeyFile!, 'utf8'));
   const { maxInFlight, spareKeys, patience, retention } = config;
   const common = { pool: pool(), logger };
-  const activities = wrap(
-    createWalletActivities({
+  const activities = wrap({
+    ...createWalletActivities({
       ...{ ...common, client, clock: databaseClock, policyKey },
       ...{ maxInFlight, spareKeys, patience, retention },
     }),
-  );
+    ...createRestoreActivities({ ...common, client, registry: createRegistry(config.registry) }),
+  });
   await readyMonths(common);
   const { namespace } = config.temporal;
   const bundled = { activities, workflowBundle: await workflowBundle() };

@@ -7,6 +7,7 @@ export { maintenance } from './maintenance.ts';
 export { readiness } from './readiness.ts';
 export { reconcile } from './reconcile.ts';
 export { refreshKeys } from './refresh-keys.ts';
+export { restore } from './restore.ts';
 export { transaction } from './transaction.ts';
 export { signerAlertMail, watchSigners } from './watch-signers.ts';
 export { webhookDelivery } from './webhook-delivery.ts';

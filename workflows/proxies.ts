@@ -1,6 +1,7 @@
 import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
 import type { ChainActivities } from '../activities/chain.ts';
 import type { DeliveryActivities } from '../activities/deliveries.ts';
+import type { RestoreActivities } from '../activities/restore.ts';
 import type { SigningActivities } from '../activities/signing.ts';
 import type { WalletActivities } from '../activities/wallet.ts';
 import type { WebhookActivities } from '../activities/webhooks.ts';
@@ -192,3 +193,21 @@ export const { resealSecrets } = proxyActivities<DeliveryActivities>({
   heartbeatTimeout: '15s',
   retry: { initialInterval: '10s', maximumInterval: '5m' },
 });
+
+/** After a restore, whose operator waits: pages of what signers recorded, each joined over all three. */
+export const { listSigned, readSigned } = proxyActivities<SigningActivities>({
+  taskQueue: queues.signing,
+  startToCloseTimeout: '2m',
+  scheduleToCloseTimeout: '10m',
+  heartbeatTimeout: '10s',
+  retry: { initialInterval: '1s', maximumInterval: '10s' },
+});
+
+/** The same in the database, and in Temporal; each can be repeated. */
+export const { findUnsure, restorePayments, endLost, endRuns, secureKeys, resumePayments, readStanding, countEnds } =
+  proxyActivities<RestoreActivities>({
+    startToCloseTimeout: '10m',
+    scheduleToCloseTimeout: '30m',
+    heartbeatTimeout: '15s',
+    retry: { initialInterval: '1s', maximumInterval: '10s' },
+  });

@@ -1,0 +1,123 @@
+import {
+  ApplicationFailure,
+  continueAsNew,
+  defineQuery,
+  setCurrentDetails,
+  setHandler,
+  sleep,
+} from '@temporalio/workflow';
+import { addFindings, emptyReport, type RestoreFinding, type RestoreReport } from '../shared/domain/restore.ts';
+import { messageNames, type RestoreInput, type RestoreResult } from '../shared/temporal.ts';
+import {
+  countEnds,
+  endLost,
+  endRuns,
+  findUnsure,
+  listSigned,
+  readSigned,
+  readStanding,
+  restorePayments,
+  resumePayments,
+  secureKeys,
+} from './proxies.ts';
+
+/**
+ * How much further back than the newest thing that the database knows: clocks differ, and signing takes its time. At least
+ * two days back from now in any case, for what was written since the restore is newer than what was lost.
+ */
+const marginMs = 60 * 60 * 1000;
+const leastMs = 48 * 60 * 60 * 1000;
+/** Payments that are listed at once, and that are read and stored at once. */
+const listed = 5_000;
+const batch = 20;
+/** Lists of one run: a history must not grow for ever. */
+const listsOfRun = 1;
+const freezeWaitMs = 60_000;
+const pauseMs = 500;
+/** How long it is waited until the chain has said what became of the payments that were stored again. */
+const endsWaitMs = 60_000;
+/** Payments that are waited for. */
+const followedMax = 1_000;
+
+const progressQuery = defineQuery<string>(messageNames.restoreProgress);
+
+/**
+ * Compares the database with signers and Temporal after one of them was restored, and mends what can be mended, while
+ * nothing new is signed. Every step can be repeated: interrupted anywhere, it is started again.
+ */
+export async function restore({ dryRun, sinceMs, progress }: RestoreInput): Promise<RestoreResult> {
+  let words = 'Begins.';
+  const tell = (text: string) => {
+    words = text;
+    setCurrentDetails(text);
+  };
+  setHandler(progressQuery, () => words);
+
+  const newestMs = dryRun ? (await readStanding()).newestMs : await frozen(tell);
+  const since = progress?.sinceMs ?? sinceMs ?? Math.max(0, Math.min((newestMs ?? 0) - marginMs, Date.now() - leastMs));
+  let report: RestoreReport = progress?.report ?? emptyReport;
+  let compared = progress?.compared ?? 0;
+  let restored = progress?.restored ?? [];
+  let after = progress?.after ?? null;
+  const lostFromMs = progress?.lostFromMs ?? newestMs;
+
+  for (let lists = 1; ; lists += 1) {
+    const { payments, next } = await listSigned({ sinceMs: since, after, limit: listed });
+    const ids = await findUnsure(payments);
+    compared += payments.length - ids.length;
+    for (let start = 0; start < ids.length; start += batch) {
+      const part = ids.slice(start, start + batch);
+      const found = await restorePayments({ ...(await readSigned(part)), dryRun });
+      report = addFindings(report, found);
+      restored = [...restored, ...storedIn(found)].slice(0, followedMax);
+      compared += part.length;
+      tell(`Compared ${compared} payments that the signers signed since ${new Date(since).toISOString()}.`);
+    }
+    if (next === null) break;
+    after = next;
+    if (lists < listsOfRun) continue;
+    const so = { sinceMs: since, lostFromMs, report, compared, restored, after };
+    await continueAsNew<typeof restore>({ dryRun, progress: so });
+  }
+
+  tell('Looks for payments that had ended, and for runs that know more than the database.');
+  report = addFindings(report, await endLost({ dryRun }));
+  report = addFindings(report, await endRuns({ dryRun }));
+  report = addFindings(report, await secureKeys({ dryRun }));
+  if (!dryRun) await resumePayments();
+  const ends = dryRun ? {} : await awaitEnds(restored, tell);
+  return { dryRun, sinceMs: since, lostFromMs, compared, ends, report };
+}
+
+/** Waits until nothing new is signed anywhere. @returns the newest instant that the database knows of */
+async function frozen(tell: (text: string) => void): Promise<number | null> {
+  for (let waitedMs = 0; ; waitedMs += pauseMs) {
+    const { frozen: isFrozen, told, newestMs } = await readStanding();
+    if (!isFrozen)
+      throw ApplicationFailure.nonRetryable(
+        'The installation is not frozen: freeze it first (npm run admin -- freeze all).',
+      );
+    if (told) return newestMs;
+    if (waitedMs >= freezeWaitMs)
+      throw ApplicationFailure.nonRetryable(
+        'Not all three signers have confirmed that they are frozen: bring them back (npm run signers -- status), then reconcile again.',
+      );
+    tell('Waits until the three signers have confirmed that they are frozen.');
+    await sleep(pauseMs);
+  }
+}
+
+function storedIn(found: readonly RestoreFinding[]): string[] {
+  return found.filter(({ what }) => what === 'payment_recreated' || what === 'payment_completed').map(({ id }) => id);
+}
+
+async function awaitEnds(ids: readonly string[], tell: (text: string) => void): Promise<Record<string, number>> {
+  for (let waitedMs = 0; ids.length > 0; waitedMs += pauseMs) {
+    const ends = await countEnds(ids);
+    const open = (ends.pending ?? 0) + (ends.unsettled ?? 0);
+    if (open === 0 || waitedMs >= endsWaitMs) return ends;
+    tell(`Waits until the chain says what became of ${open} payments.`);
+    await sleep(pauseMs);
+  }
+  return {};
+}
