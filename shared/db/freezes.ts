@@ -1,0 +1,122 @@
+import type { FreezeScope, FreezeState } from '../domain/freeze.ts';
+import { newId } from '../ids.ts';
+import type { Queryable } from './pool.ts';
+
+export interface FreezeRow {
+  readonly id: string;
+  readonly scope: FreezeScope;
+  readonly account_id: string | null;
+  readonly agent_id: string | null;
+  readonly reason: string;
+  /** `operator`, `system`, or the actor's id. */
+  readonly frozen_by: string;
+  readonly created_at: Date;
+}
+
+/** What is frozen, or is to be. */
+export type FreezeSubject =
+  | { readonly scope: 'installation' }
+  | { readonly scope: 'account'; readonly accountId: string }
+  | { readonly scope: 'agent'; readonly accountId: string; readonly agentId: string };
+
+/** Taken shared by whoever allows something to be signed, and alone by whoever changes what is frozen. */
+const lockKey = `hashtext('freeze')`;
+
+const valuesOf = (subject: FreezeSubject) => [
+  subject.scope,
+  subject.scope === 'installation' ? null : subject.accountId,
+  subject.scope === 'agent' ? subject.agentId : null,
+];
+const isSubject = 'scope = $1 and account_id is not distinct from $2 and agent_id is not distinct from $3';
+
+/**
+ * Freezes, in the caller's database transaction: whoever allows a signature afterwards sees it, and whoever has begun to
+ * is waited for. Take it before any other lock.
+ * @returns the row as it is now, and whether this call made it
+ */
+export async function freeze(
+  db: Queryable,
+  { reason, by, ...subject }: FreezeSubject & { reason: string; by: string },
+): Promise<{ row: FreezeRow; isNew: boolean }> {
+  await lockFreezes(db);
+  const { rows } = await db.query<FreezeRow>(
+    `insert into freezes (id, scope, account_id, agent_id, reason, frozen_by) values ($4, $1, $2, $3, $5, $6)
+     on conflict do nothing returning *`,
+    [...valuesOf(subject), newId('frz'), reason, by],
+  );
+  if (rows[0]) await nextVersion(db);
+  return { row: rows[0] ?? (await findFreeze(db, subject))!, isNew: rows[0] !== undefined };
+}
+
+/** Lifts a freeze. @returns what was lifted; nothing where there was none */
+export async function unfreeze(db: Queryable, subject: FreezeSubject): Promise<FreezeRow | undefined> {
+  await lockFreezes(db);
+  const { rows } = await db.query<FreezeRow>(`delete from freezes where ${isSubject} returning *`, valuesOf(subject));
+  if (rows[0]) await nextVersion(db);
+  return rows[0];
+}
+
+export async function findFreeze(db: Queryable, subject: FreezeSubject): Promise<FreezeRow | undefined> {
+  const { rows } = await db.query<FreezeRow>(`select * from freezes where ${isSubject}`, valuesOf(subject));
+  return rows[0];
+}
+
+/**
+ * Whether something of an agent may be signed, for the rest of the caller's database transaction: a freeze that comes
+ * meanwhile waits for it.
+ * @returns the widest freeze that forbids it; undefined where none does
+ */
+export async function blockingFreeze(
+  db: Queryable,
+  agent: { accountId: string; agentId: string },
+): Promise<FreezeRow | undefined> {
+  // A statement of its own: what was committed while it waited is seen by the next one only.
+  await db.query(`select pg_advisory_xact_lock_shared(${lockKey})`);
+  return currentFreeze(db, agent);
+}
+
+/** The widest freeze of an agent, as of now. */
+export async function currentFreeze(
+  db: Queryable,
+  { accountId, agentId }: { accountId: string; agentId?: string },
+): Promise<FreezeRow | undefined> {
+  const { rows } = await db.query<FreezeRow>(
+    `select * from freezes
+     where scope = 'installation' or (scope = 'account' and account_id = $1) or (scope = 'agent' and agent_id = $2)
+     order by array_position(array['installation', 'account', 'agent'], scope) limit 1`,
+    [accountId, agentId ?? null],
+  );
+  return rows[0];
+}
+
+/** Everything that is frozen, with the version that signers are to know. */
+export async function readFreezes(db: Queryable): Promise<FreezeState & { readonly told: number }> {
+  const { rows } = await db.query<{ version: string; told: string; frozen: FreezeRow[] | null }>(
+    `select o.version, o.told, (select json_agg(f order by f.id) from freezes f) as frozen from freeze_orders o`,
+  );
+  const { version, told, frozen } = rows[0]!;
+  const all = frozen ?? [];
+  return {
+    version: Number(version),
+    told: Number(told),
+    installation: all.some(({ scope }) => scope === 'installation'),
+    accounts: all.filter(({ scope }) => scope === 'account').map((row) => row.account_id!),
+    agents: all.filter(({ scope }) => scope === 'agent').map((row) => row.agent_id!),
+  };
+}
+
+/** Notes that all signers have confirmed a version. */
+export async function markTold(db: Queryable, version: number): Promise<void> {
+  await db.query('update freeze_orders set told = $1 where told < $1 and version >= $1', [version]);
+}
+
+async function lockFreezes(db: Queryable): Promise<void> {
+  await db.query(`select pg_advisory_xact_lock(${lockKey})`);
+}
+
+/** Grows also across a restore of the database: it is never below the time. */
+async function nextVersion(db: Queryable): Promise<void> {
+  await db.query(
+    'update freeze_orders set version = greatest(version + 1, (extract(epoch from clock_timestamp()) * 1000)::bigint)',
+  );
+}
