@@ -16,6 +16,7 @@ const arrows = {
     'shared/chain',
     'shared/receipt\\.ts$',
     'shared/log\\.ts$',
+    'shared/log-context\\.ts$',
     'shared/stop-signal\\.ts$',
     'shared/config-values\\.ts$',
     'shared/extra-token\\.ts$',

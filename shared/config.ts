@@ -17,6 +17,12 @@ const common = z.object({
   TEMPORAL_TLS: z.enum(['true', 'false']).optional(),
 });
 
+/** Where traces go (OTLP over HTTP); unset: none are kept. Headers for it are read from OTEL_EXPORTER_OTLP_HEADERS. */
+const traces = z.object({
+  OTEL_EXPORTER_OTLP_ENDPOINT: z.url({ protocol: /^https?$/, error: 'is not an http(s) URL' }).optional(),
+  PURSER_TRACE_RATIO: z.coerce.number().min(0).max(1).default(1),
+});
+
 const database = z.object({
   DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/, error: 'is not a postgres:// URL' }),
   PURSER_DATABASE_POOL: z.coerce.number().int().min(1).max(200).default(10),
@@ -33,6 +39,7 @@ const targets = z.object({
 });
 
 const api = common
+  .extend(traces.shape)
   .extend(database.shape)
   .extend(chains.shape)
   .extend(targets.shape)
@@ -73,6 +80,7 @@ const retention = z.object({
 });
 
 const worker = common
+  .extend(traces.shape)
   .extend(chains.shape)
   .extend(targets.shape)
   .extend(retention.shape)
@@ -122,6 +130,12 @@ function temporal(env: z.output<typeof common>): TemporalOptions {
     apiKey: env.TEMPORAL_API_KEY,
     tls: env.TEMPORAL_TLS === 'true' || (env.TEMPORAL_TLS === undefined && env.TEMPORAL_API_KEY !== undefined),
   };
+}
+
+/** Where traces go, and the share of payments and requests that are traced; undefined: nothing is. */
+function tracesOf(parsed: z.output<typeof traces>) {
+  const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, PURSER_TRACE_RATIO: ratio } = parsed;
+  return endpoint === undefined ? undefined : { endpoint, ratio };
 }
 
 function registryOptions(
@@ -241,6 +255,7 @@ export function apiConfig(env: Env) {
     webhookPublicKeyFile: parsed.PURSER_WEBHOOK_PUBLIC_KEY_FILE,
     database: { url: parsed.DATABASE_URL, max: parsed.PURSER_DATABASE_POOL },
     temporal: temporal(parsed),
+    traces: tracesOf(parsed),
     registry: registryOptions(env, parsed),
   };
 }
@@ -300,6 +315,7 @@ export function workerConfig(env: Env) {
     queues: parsed.PURSER_QUEUES,
     database: parsed.DATABASE_URL ? { url: parsed.DATABASE_URL, max: parsed.PURSER_DATABASE_POOL } : undefined,
     temporal: temporal(parsed),
+    traces: tracesOf(parsed),
     registry: registryOptions(env, parsed),
     policyKeyFile: parsed.PURSER_POLICY_KEY_FILE,
     coordinatorKeyFile: parsed.PURSER_COORDINATOR_KEY_FILE,

@@ -1,5 +1,6 @@
 import { type Logger, pino } from 'pino';
 import { withoutSecrets } from './domain/without-secrets.ts';
+import { logFields } from './log-context.ts';
 
 export type { Logger };
 
@@ -35,8 +36,8 @@ const secretPaths = secretNames.flatMap((name) => {
 });
 
 /**
- * The process's logger: JSON lines on standard output. What looks like a secret is taken out of every line, also where it
- * stands in the message or the stack of an error.
+ * The process's logger: JSON lines on standard output. Every line carries the ids of what it is about (log-context.ts). What
+ * looks like a secret is taken out of it, also where it stands in the message or the stack of an error.
  * @param process what writes, e.g. `api`, `worker`, `signer-1`
  * @param level one of pino's levels, default `info`
  * @param write takes the lines in place of standard output
@@ -53,6 +54,8 @@ export function createLogger({
   const options = {
     level,
     base: { process },
+    // A copy: pino writes what the line says itself into it, which so wins.
+    mixin: () => ({ ...logFields() }),
     redact: { paths: secretPaths, censor: '[redacted]' },
     hooks: { streamWrite: withoutSecrets },
   };

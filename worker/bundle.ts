@@ -6,6 +6,7 @@ import { bundleWorkflowCode, DefaultLogger, type WorkflowBundleWithSourceMap } f
 export function makeWorkflowBundle(): Promise<WorkflowBundleWithSourceMap> {
   return bundleWorkflowCode({
     workflowsPath: fileURLToPath(new URL('../workflows/index.ts', import.meta.url)),
+    workflowInterceptorModules: [fileURLToPath(new URL('../workflows/context-interceptors.ts', import.meta.url))],
     logger: new DefaultLogger('ERROR'),
   });
 }
