@@ -31,6 +31,7 @@ export const workflowNames = {
   refreshKeys: 'refreshKeys',
   watchSigners: 'watchSigners',
   restore: 'restore',
+  freeze: 'freeze',
 } as const;
 
 /** Names of messages to a running `transaction`. */

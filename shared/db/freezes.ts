@@ -1,6 +1,6 @@
 import type { FreezeScope, FreezeState } from '../domain/freeze.ts';
 import { newId } from '../ids.ts';
-import type { Queryable } from './pool.ts';
+import { isLockTimeout, type Queryable } from './pool.ts';
 
 export interface FreezeRow {
   readonly id: string;
@@ -21,6 +21,9 @@ export type FreezeSubject =
 
 /** Taken shared by whoever allows something to be signed, and alone by whoever changes what is frozen. */
 const lockKey = `hashtext('freeze')`;
+
+/** A process that stands still in the middle must not keep a freeze from coming: it has to be there within a second. */
+const longestWaitMs = 500;
 
 const valuesOf = (subject: FreezeSubject) => [
   subject.scope,
@@ -63,7 +66,7 @@ export async function findFreeze(db: Queryable, subject: FreezeSubject): Promise
 
 /**
  * Whether something of an agent may be signed, for the rest of the caller's database transaction: a freeze that comes
- * meanwhile waits for it.
+ * meanwhile waits for it, but no longer than half a second.
  * @returns the widest freeze that forbids it; undefined where none does
  */
 export async function blockingFreeze(
@@ -105,13 +108,47 @@ export async function readFreezes(db: Queryable): Promise<FreezeState & { readon
   };
 }
 
+/** Notes that a payment waits because it is frozen, so that it is told when it is not any more. */
+export async function noteFrozenPayment(
+  db: Queryable,
+  { id, accountId, agentId }: { id: string; accountId: string; agentId: string },
+): Promise<void> {
+  await db.query(
+    'insert into frozen_payments (payment_id, account_id, agent_id) values ($1, $2, $3) on conflict do nothing',
+    [id, accountId, agentId],
+  );
+}
+
+/** Takes payments that waited because they were frozen and are not any more, longest waiting first. @returns their ids */
+export async function takeThawed(db: Queryable, { limit }: { limit: number }): Promise<string[]> {
+  const { rows } = await db.query<{ payment_id: string }>(
+    `delete from frozen_payments where payment_id in (
+       select p.payment_id from frozen_payments p
+       where not exists (
+         select from freezes f where f.scope = 'installation' or (f.scope = 'account' and f.account_id = p.account_id)
+           or (f.scope = 'agent' and f.agent_id = p.agent_id))
+       order by p.created_at, p.payment_id limit $1 for update skip locked)
+     returning payment_id`,
+    [limit],
+  );
+  return rows.map((row) => row.payment_id);
+}
+
 /** Notes that all signers have confirmed a version. */
 export async function markTold(db: Queryable, version: number): Promise<void> {
   await db.query('update freeze_orders set told = $1 where told < $1 and version >= $1', [version]);
 }
 
+/** Waits for those who are allowing something, but not for one of them that hangs: the signers are told all the same. */
 async function lockFreezes(db: Queryable): Promise<void> {
-  await db.query(`select pg_advisory_xact_lock(${lockKey})`);
+  await db.query(`savepoint before_lock; set local lock_timeout = ${longestWaitMs}`);
+  try {
+    await db.query(`select pg_advisory_xact_lock(${lockKey})`);
+  } catch (error) {
+    if (!isLockTimeout(error)) throw error;
+    await db.query('rollback to savepoint before_lock');
+  }
+  await db.query('set local lock_timeout to default');
 }
 
 /** Grows also across a restore of the database: it is never below the time. */

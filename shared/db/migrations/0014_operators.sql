@@ -26,6 +26,14 @@ create table freeze_orders (
 );
 insert into freeze_orders (version, told) values (0, 0);
 
+-- Payments of either kind that wait because they are frozen: they are told when they are not any more.
+create table frozen_payments (
+  payment_id text primary key,
+  account_id text not null references accounts,
+  agent_id   text not null references agents,
+  created_at timestamptz(3) not null default now()
+);
+
 -- The database server's identity as it was last known (cluster, timeline, database): another one means that it may be a copy
 -- from an earlier time.
 alter table installation add column database_identity text;
@@ -37,7 +45,7 @@ do $$
 begin
   if exists (select from pg_roles where rolname = 'purser_app') then
     grant update (database_identity) on installation to purser_app;
-    grant select, insert, update, delete on freezes, freeze_orders to purser_app;
+    grant select, insert, update, delete on freezes, freeze_orders, frozen_payments to purser_app;
   end if;
 end
 $$;
