@@ -73,6 +73,9 @@ export function createEndLost({ pool, client }: RunDependencies) {
   }
 }
 
+/** How far back runs are looked for that have failed for want of their row. */
+const failedWithinMs = 7 * 24 * 60 * 60 * 1000;
+
 /**
  * Ends every run that follows a payment or a session: it may have read what the database does not know any more. Missing
  * ones are started anew from what it knows. Tells of those whose row is lost: nothing was signed for them.
@@ -80,14 +83,16 @@ export function createEndLost({ pool, client }: RunDependencies) {
 export function createEndRuns({ pool, client, logger }: RunDependencies) {
   return function endRuns({ dryRun }: { dryRun: boolean }): Promise<RestoreFinding[]> {
     return withHeartbeat(async () => {
-      const findings: RestoreFinding[] = [];
+      const lostRuns = new Map<string, RestoreFinding>();
       let ended = 0;
-      for await (const runs of batches(running(client))) {
+      for await (const runs of batches(unfinished(client))) {
         const known = new Set(await findKnownIds(pool, { ids: runs.map(({ workflowId }) => workflowId) }));
-        findings.push(...runs.filter(({ workflowId }) => !known.has(workflowId)).map(lost));
-        if (!dryRun) await Promise.all(runs.map(end));
-        ended += runs.length;
+        for (const run of runs) if (!known.has(run.workflowId)) lostRuns.set(run.workflowId, lost(run));
+        const left = runs.filter(({ status }) => status.name === 'RUNNING');
+        if (!dryRun) await Promise.all(left.map(end));
+        ended += left.length;
       }
+      const findings = [...lostRuns.values()];
       if (ended > 0) findings.push({ what: 'runs_ended', id: '', detail: `${ended} workflows go on in new runs.` });
       return findings;
     });
@@ -104,8 +109,13 @@ export function createEndRuns({ pool, client, logger }: RunDependencies) {
   }
 }
 
-function running(client: Client): AsyncIterable<WorkflowExecutionInfo> {
-  return client.workflow.list({ query: `WorkflowType in (${types}) and ExecutionStatus = 'Running'` });
+/** Those that run, and those that were ended without having come to their end, as where their row is lost. */
+function unfinished(client: Client): AsyncIterable<WorkflowExecutionInfo> {
+  const since = new Date(Date.now() - failedWithinMs).toISOString();
+  return client.workflow.list({
+    query: `WorkflowType in (${types}) and (ExecutionStatus = 'Running' or
+      (ExecutionStatus in ('Failed', 'Terminated', 'TimedOut', 'Canceled') and CloseTime > '${since}'))`,
+  });
 }
 
 async function* batches<T>(items: AsyncIterable<T>): AsyncGenerator<T[]> {

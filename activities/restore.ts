@@ -45,7 +45,7 @@ export function createRestoreActivities(deps: RestoreDependencies) {
     /** Whether nothing new is signed anywhere; and the newest instant that the database knows of, in ms. */
     async readStanding(): Promise<{ frozen: boolean; told: boolean; newestMs: number | null }> {
       const [standing, newest] = [await isFrozenAndTold(pool), await readNewestInstant(pool)];
-      return { ...standing, newestMs: newest && newest.getTime() };
+      return { ...standing, newestMs: newest?.getTime() ?? null };
     },
 
     /** Keeps addresses that may have been given out in the time that was lost from being given out again. */

@@ -35,7 +35,7 @@ const listsOfRun = 1;
 const freezeWaitMs = 60_000;
 const pauseMs = 500;
 /** How long it is waited until the chain has said what became of the payments that were stored again. */
-const endsWaitMs = 60_000;
+const endsWaitMs = 15_000;
 /** Payments that are waited for. */
 const followedMax = 1_000;
 
@@ -114,7 +114,7 @@ function storedIn(found: readonly RestoreFinding[]): string[] {
 async function awaitEnds(ids: readonly string[], tell: (text: string) => void): Promise<Record<string, number>> {
   for (let waitedMs = 0; ids.length > 0; waitedMs += pauseMs) {
     const ends = await countEnds(ids);
-    const open = (ends.pending ?? 0) + (ends.unsettled ?? 0);
+    const open = ends.pending ?? 0;
     if (open === 0 || waitedMs >= endsWaitMs) return ends;
     tell(`Waits until the chain says what became of ${open} payments.`);
     await sleep(pauseMs);
