@@ -5,6 +5,7 @@ import type { FeeTier } from '../shared/domain/x402-fee.ts';
 import { PurserError } from '../shared/errors.ts';
 import type { Installation } from '../shared/installation.ts';
 import type { Logger } from '../shared/log.ts';
+import type { Tracing } from '../shared/tracing/tracing.ts';
 import type { SealSecret } from '../shared/webhook-secrets.ts';
 import { createDenialLog } from './denial-log.ts';
 import type { Endpoint } from './endpoint.ts';
@@ -18,6 +19,7 @@ import { createLimitRefusals } from './middleware/limit-refusals.ts';
 import { createLimitRequests } from './middleware/limit-requests.ts';
 import { createRequestId } from './middleware/request-id.ts';
 import { createRequireDatabase } from './middleware/require-database.ts';
+import { createTraceRequests } from './middleware/trace-requests.ts';
 import { createOpenApiDocument } from './openapi.ts';
 import type { Fund } from './operations/fund-wallet.ts';
 import { createAccountEndpoints } from './routes/account.ts';
@@ -54,6 +56,8 @@ export interface AppDependencies extends AuthenticateDependencies {
   readonly temporal: TemporalGateway;
   readonly registry: Registry;
   readonly log: Logger;
+  /** Traces of requests; undefined: none are kept. */
+  readonly tracing?: Tracing | undefined;
   /** Asks x402 targets what they want. */
   readonly probe: Probe;
   /** Fees of x402 payments. */
@@ -101,7 +105,7 @@ export function createApp(deps: AppDependencies): Express {
   app.set('query parser', false);
   app.set('case sensitive routing', true);
   app.set('trust proxy', [...deps.trustedProxies]);
-  app.use(createRequestId({ log }), accessLog, securityHeaders());
+  app.use(createRequestId({ log }), createTraceRequests(deps), accessLog, securityHeaders());
   app.use(createHealthRouter(deps));
   app.use(createDocsRouter({ document: createOpenApiDocument({ endpoints, version: interfaceVersion }) }));
   app.use(['/api/v1', '/.well-known'], createCors({ origins: deps.corsOrigins }));

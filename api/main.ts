@@ -11,6 +11,8 @@ import { createPersistenceStore } from '../shared/persistence-store.ts';
 import { ConfigError } from '../shared/read-env.ts';
 import { readTargetCa } from '../shared/read-target-ca.ts';
 import { createStopSignal } from '../shared/stop-signal.ts';
+import { tellRequest } from '../shared/tell-request.ts';
+import { openTracing } from '../shared/tracing/tracing.ts';
 import { readWebhookPublicKey } from '../shared/webhook-keys.ts';
 import { createSecretSealer } from '../shared/webhook-secrets.ts';
 import { createApp } from './app.ts';
@@ -27,11 +29,17 @@ import { createProbe } from './x402/probe.ts';
 async function main(config: ApiConfig): Promise<void> {
   const log = createLogger({ process: 'api', level: config.logLevel });
   const stopping = createStopSignal({ log });
+  const tracing = await openTracing(config.traces, {
+    ...{ service: 'purser-api', environment: config.environment, log },
+  });
   const pool = createPool({ ...config.database, application: 'purser-api' });
   const { address, namespace, apiKey, tls } = config.temporal;
   const connection = Connection.lazy({ address, tls, ...(apiKey !== undefined && { apiKey }) });
   const temporal = createTemporalGateway({
-    client: new Client({ connection, namespace }),
+    client: new Client({
+      ...{ connection, namespace },
+      interceptors: { workflow: [...(tracing?.clientInterceptors ?? []), tellRequest] },
+    }),
     decisionWaitMs: config.decisionWaitMs,
     log,
   });
@@ -51,6 +59,7 @@ async function main(config: ApiConfig): Promise<void> {
     environment: config.environment,
     pool,
     temporal,
+    tracing,
     registry: createRegistry(config.registry),
     log,
     probe: createProbe(createGuard(config.targets)),
@@ -67,7 +76,7 @@ async function main(config: ApiConfig): Promise<void> {
 
   const stop = async () => {
     await server.stop();
-    await Promise.allSettled([pool.end(), connection.close()]);
+    await Promise.allSettled([pool.end(), connection.close(), tracing?.stop()]);
     log.info('stopped');
     process.exit(0);
   };

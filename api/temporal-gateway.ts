@@ -13,6 +13,7 @@ import type { X402PaymentRow } from '../shared/db/x402-payments.ts';
 import type { SessionRow } from '../shared/db/x402-sessions.ts';
 import { PurserError } from '../shared/errors.ts';
 import type { Logger } from '../shared/log.ts';
+import { noteInLog } from '../shared/log-context.ts';
 import {
   type AccountKeyInput,
   type AccountKeyResult,
@@ -114,6 +115,7 @@ export function createTemporalGateway({
     decisionWaitMs,
 
     async decideTransaction(row, { log }) {
+      noteInLog({ transaction_id: row.id, agent_id: row.agent_id, chain: row.chain });
       try {
         const startWorkflowOperation = new WithStartWorkflowOperation(workflowNames.transaction, {
           ...transactionStart(row),
@@ -143,6 +145,7 @@ export function createTemporalGateway({
       ),
 
     async payX402(row, { log }) {
+      noteInLog({ ledger_id: row.id, agent_id: row.agent_id, chain: row.chain });
       try {
         const startWorkflowOperation = new WithStartWorkflowOperation(workflowNames.x402Payment, {
           ...x402PaymentStart(row),

@@ -44,7 +44,18 @@ interface HttpAnswer {
   status: number;
   token: string | undefined;
   body: Buffer;
+  /** Undefined where the signer does not say. */
+  servedMs: number | undefined;
 }
+
+/**
+ * Stands around a call, for whoever keeps traces: `traceparent` goes along in a header (W3C Trace Context), `served` is told
+ * how long the signer worked by its own word. Neither is signed, and nothing is decided by them.
+ */
+export type TraceCall = <T>(
+  p: { party: Party; path: OperationPath },
+  work: (call?: { traceparent: string; served(durationMs: number): void }) => Promise<T>,
+) => Promise<T>;
 
 /** Kept-alive connections to the signers. */
 export interface SignerTransport {
@@ -66,7 +77,9 @@ export function createSignerTransport(p: {
   identity: CoordinatorIdentity;
   role?: Role;
   now: () => Date;
+  trace?: TraceCall | undefined;
 }): SignerTransport {
+  const traced: TraceCall = p.trace ?? ((_call, work) => work());
   const agent = new Agent({ keepAlive: true, maxSockets: SOCKETS_MAX, timeout: IDLE_SOCKET_MS });
 
   async function exchange(peer: SignerPeer, http: HttpRequest): Promise<HttpAnswer> {
@@ -93,12 +106,15 @@ export function createSignerTransport(p: {
         body: bytes,
         now: p.now(),
       });
-      const answer = await exchange(peer, {
-        method: 'POST',
-        path,
-        token,
-        body: bytes,
-        signal: within(timeoutMs, signal),
+      const answer = await traced({ party, path }, async (call) => {
+        const given = await exchange(peer, {
+          method: 'POST',
+          ...{ path, token, body: bytes },
+          traceparent: call?.traceparent,
+          signal: within(timeoutMs, signal),
+        });
+        if (given.servedMs !== undefined) call?.served(given.servedMs);
+        return given;
       });
       await verifyAnswer(peer.identity.verificationKey, {
         token: answer.token ?? '',
@@ -136,6 +152,7 @@ interface HttpRequest {
   path: string;
   token?: string;
   body?: Buffer;
+  traceparent?: string | undefined;
   signal: AbortSignal;
 }
 
@@ -144,6 +161,7 @@ function send(agent: Agent, url: URL, p: HttpRequest): Promise<HttpAnswer> {
   const headers: Record<string, string | number> = p.body
     ? { 'content-type': 'application/json', 'content-length': p.body.length, [REQUEST_HEADER]: p.token ?? '' }
     : {};
+  if (p.traceparent !== undefined) headers.traceparent = p.traceparent;
   const req = request(url, { method: p.method, agent, headers, signal: p.signal }, (res) => {
     const chunks: Buffer[] = [];
     let length = 0;
@@ -159,6 +177,7 @@ function send(agent: Agent, url: URL, p: HttpRequest): Promise<HttpAnswer> {
         status: res.statusCode ?? 0,
         token: typeof token === 'string' ? token : undefined,
         body: Buffer.concat(chunks, length),
+        servedMs: readServedMs(res.headers['server-timing']),
       });
     });
   });
@@ -166,6 +185,12 @@ function send(agent: Agent, url: URL, p: HttpRequest): Promise<HttpAnswer> {
   req.on('error', reject);
   req.end(p.body);
   return promise;
+}
+
+/** @see https://www.w3.org/TR/server-timing/ */
+function readServedMs(header: unknown): number | undefined {
+  const [, duration] = /^serve;dur=(\d{1,9}(?:\.\d{1,3})?)$/.exec(String(header)) ?? [];
+  return duration === undefined ? undefined : Number(duration);
 }
 
 function within(timeoutMs: number, signal?: AbortSignal): AbortSignal {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { SignPayload } from '../shared/domain/receipt.ts';
+import { noteInLog } from '../shared/log-context.ts';
 import { ReceiptError, verifyReceipt } from '../shared/receipt.ts';
 import { walletAddressPattern } from './address.ts';
 import { coinTypeOf } from './chains.ts';
@@ -41,6 +42,7 @@ export async function checkRequest(context: SignerContext, body: z.infer<typeof 
       throw error instanceof ReceiptError ? new Refusal(error.reason, error.message, { cause: error }) : error;
     },
   );
+  noteInLog({ transaction_id: receipt.transaction_id });
   checkWallet(receipt.wallet, { keyId, path, address });
   checkIntent(receipt.intent, { payload, wallet: receipt.wallet.address });
   if (counterparty === context.party) throw new Refusal('malformed', 'counterparty must be another signer');

@@ -1,5 +1,5 @@
 import type { BackupStatus } from './backup/backup.ts';
-import { createSignerTransport, NoAnswer, RefusedBySigner, type SignerPeer } from './call.ts';
+import { createSignerTransport, NoAnswer, RefusedBySigner, type SignerPeer, type TraceCall } from './call.ts';
 import { coordinateEnd, type EndRequest } from './coordinate-end.ts';
 import { coordinateKeygen, type GeneratedKey } from './coordinate-keygen.ts';
 import {
@@ -147,6 +147,8 @@ export interface SignerClientOptions {
   role?: Role;
   /** One request within a signature; default 5 s. A slower signer is left out. */
   signCallTimeoutMs?: number;
+  /** Stands around each call, for traces; default: nothing does. */
+  trace?: TraceCall | undefined;
 }
 
 /** @throws Error unless each party is named once */
@@ -163,7 +165,9 @@ export function createSignerClient(o: SignerClientOptions): SignerClient {
   // A bad identity is reported by the first call; here it only must not count as unhandled.
   peersReady.catch(() => undefined);
   const now = () => new Date();
-  const transport = createSignerTransport({ identity: o.identity, role: o.role ?? 'coordinator', now });
+  const transport = createSignerTransport({
+    ...{ identity: o.identity, role: o.role ?? 'coordinator', now, trace: o.trace },
+  });
   const record = createSignerHealthRecord({ now });
   const keygens = createQueue({ runningMax: KEYGENS_MAX, waitingMax: KEYGENS_WAITING_MAX });
   const signs = createQueue({ runningMax: SIGNS_MAX, waitingMax: SIGNS_WAITING_MAX });

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { noteInLog } from '../shared/log-context.ts';
 import type { SignerContext } from './context.ts';
 import { requireActiveKey } from './owner-key.ts';
 import { requireRecords } from './require-records.ts';
@@ -19,6 +20,7 @@ export async function endUnsigned(
   context: SignerContext,
   { body }: { body: z.infer<typeof endUnsignedSchema> },
 ): Promise<{ isUnsigned: boolean }> {
+  noteInLog({ transaction_id: body.transactionId });
   requireActiveKey(context, body.keyId);
   requireRecords(context, body.keyId);
   return { isUnsigned: context.store.endUnsigned(body) };

@@ -1,4 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { readTraceParent } from '../shared/domain/trace-parent.ts';
+import { noteInLog, withLogFields } from '../shared/log-context.ts';
 import type { SignerContext } from './context.ts';
 import { isEngineBroken } from './engine/engine.ts';
 import { createNonceRecord, type NonceRecord } from './nonces.ts';
@@ -39,10 +41,13 @@ export function createSignerServer(context: SignerContext, p: { onBroken: (error
       keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     },
     (req, res) => {
-      handle(context, { req, res, nonces, onBroken: p.onBroken }).catch((error) => {
-        context.log.error({ err: error }, 'an answer could not be sent');
-        res.destroy();
-      });
+      const { traceId } = readTraceParent(req.headers.traceparent) ?? {};
+      withLogFields(traceId === undefined ? {} : { trace_id: traceId }, () =>
+        handle(context, { req, res, nonces, onBroken: p.onBroken }).catch((error) => {
+          context.log.error({ err: error }, 'an answer could not be sent');
+          res.destroy();
+        }),
+      );
     },
   );
   server.maxConnections = CONNECTIONS_MAX;
@@ -59,22 +64,25 @@ interface Exchange {
 async function handle(context: SignerContext, exchange: Exchange): Promise<void> {
   const { req, res } = exchange;
   if (req.method === 'GET' && req.url === '/healthz') return sendHealth(context, res);
+  const sinceMs = performance.now();
   let claims: RequestClaims | undefined;
   let status = 200;
   let answer: object;
   try {
     claims = await authenticate(context, exchange);
+    noteInLog({ session: claims.session, path: claims.path });
     answer = await perform(context, { claims, req });
   } catch (error) {
     if (claims) context.sessions.end(claims.session);
     if (isEngineBroken(error)) exchange.onBroken(error);
-    const refusal = toRefusal(context, { error, claims });
+    const refusal = toRefusal(context, error);
     status = refusals[refusal.code];
     answer = { code: refusal.code, message: refusal.message, culprit: refusal.culprit };
   }
   const body = Buffer.from(JSON.stringify(answer));
   res.statusCode = status;
   res.setHeader('content-type', 'application/json');
+  res.setHeader('server-timing', `serve;dur=${(performance.now() - sinceMs).toFixed(3)}`);
   // What was not read must not be taken for the next request.
   if (!req.complete) res.setHeader('connection', 'close');
   if (claims) {
@@ -154,15 +162,14 @@ function parseJson(bytes: Buffer): unknown {
 }
 
 /** Only a Refusal is told to the coordinator; anything else is logged here and answered as `internal`. */
-function toRefusal(context: SignerContext, p: { error: unknown; claims: RequestClaims | undefined }): Refusal {
-  const at = { path: p.claims?.path, session: p.claims?.session };
-  if (p.error instanceof Refusal) {
-    const { code, message, culprit } = p.error;
+function toRefusal(context: SignerContext, error: unknown): Refusal {
+  if (error instanceof Refusal) {
+    const { code, message, culprit } = error;
     const alert = code === 'share_damaged' || code === 'protocol_fault' || code === 'bad_message';
-    context.log[alert ? 'error' : 'warn']({ ...at, code, culprit }, message);
-    return p.error;
+    context.log[alert ? 'error' : 'warn']({ code, culprit }, message);
+    return error;
   }
-  context.log.error({ ...at, err: p.error }, 'a request failed');
+  context.log.error({ err: error }, 'a request failed');
   return new Refusal('internal', `signer ${context.party} failed; its log says why`);
 }
 

@@ -1,5 +1,6 @@
 import { bytesToHex, type Hex, hexToBytes } from 'viem';
 import { z } from 'zod';
+import { noteInLog } from '../shared/log-context.ts';
 import { walletAddress, walletName } from './address.ts';
 import { checkRequest, signRequestShape } from './check-request.ts';
 import type { SignerContext } from './context.ts';
@@ -106,6 +107,7 @@ export async function stepSign(
   { session, body }: { session: string; body: z.infer<typeof signStepSchema> },
 ): Promise<RelayAnswer | SignedAnswer> {
   const state = context.sessions.take(session, 'sign') as SignSession;
+  noteInLog({ transaction_id: state.entry.transactionId });
   return work(context, state, async () => {
     const answer = await (state.role === 'initiator' ? release : conclude)(context, { state, ...body });
     context.sessions.park(session, state);

@@ -2,6 +2,7 @@ import { type NativeConnection, Worker } from '@temporalio/worker';
 import type { ChainActivities } from '../activities/chain.ts';
 import { queues } from '../shared/temporal.ts';
 import { autoscalingPollers, shutdownGraceTime } from './limits.ts';
+import type { Observed } from './observe.ts';
 import { createSlotGate, type SlotGate, tunerFor } from './slot-gate.ts';
 
 /** Requests to nodes at a time; a chain that hangs fills these slots and no others. */
@@ -13,11 +14,13 @@ export function createChainWorker({
   namespace,
   activities,
   gate = createSlotGate(),
+  observed,
 }: {
   connection: NativeConnection;
   namespace: string;
   activities: ChainActivities;
   gate?: SlotGate;
+  observed?: Observed | undefined;
 }): Promise<Worker> {
   return Worker.create({
     connection,
@@ -27,5 +30,6 @@ export function createChainWorker({
     tuner: tunerFor(gate, { activities: maxConcurrentActivityTaskExecutions }),
     activityTaskPollerBehavior: autoscalingPollers,
     shutdownGraceTime,
+    ...observed,
   });
 }

@@ -2,6 +2,7 @@ import { type NativeConnection, Worker, type WorkflowBundleOption } from '@tempo
 import type { DeliveryActivities } from '../activities/deliveries.ts';
 import { queues } from '../shared/temporal.ts';
 import { autoscalingPollers, shutdownGraceTime } from './limits.ts';
+import type { Observed } from './observe.ts';
 import { createSlotGate, type SlotGate, tunerFor } from './slot-gate.ts';
 
 /**
@@ -24,12 +25,14 @@ export function createDeliveryWorker({
   activities,
   workflowBundle,
   gate = createSlotGate(),
+  observed,
 }: {
   connection: NativeConnection;
   namespace: string;
   activities: DeliveryActivities;
   workflowBundle: WorkflowBundleOption;
   gate?: SlotGate;
+  observed?: Observed | undefined;
 }): Promise<Worker> {
   return Worker.create({
     connection,
@@ -46,5 +49,6 @@ export function createDeliveryWorker({
     workflowTaskPollerBehavior: autoscalingPollers,
     activityTaskPollerBehavior: autoscalingPollers,
     shutdownGraceTime,
+    ...observed,
   });
 }

@@ -8,7 +8,10 @@ import { createLogger, type Logger } from '../shared/log.ts';
 import { createPersistenceStore } from '../shared/persistence-store.ts';
 import type { Env } from '../shared/read-env.ts';
 import { createStopSignal } from '../shared/stop-signal.ts';
+import { tellRequest } from '../shared/tell-request.ts';
+import { openTracing } from '../shared/tracing/tracing.ts';
 import { makeWorkflowBundle } from './bundle.ts';
+import { observe } from './observe.ts';
 import { ensureSchedules } from './schedules.ts';
 import { type ServeDependencies, serve } from './serve.ts';
 import { createSlotGate } from './slot-gate.ts';
@@ -53,13 +56,30 @@ export async function runWorker({
   ]);
   if (!connection || stopping.aborted) return;
   const gate = createSlotGate();
-  const client = new Client({ connection, namespace: config.temporal.namespace });
+  const tracing = await openTracing(config.traces, {
+    ...{ service: 'purser-worker', environment: config.environment, log: logger },
+  });
+  const client = new Client({
+    ...{ connection, namespace: config.temporal.namespace },
+    interceptors: { workflow: [...(tracing?.clientInterceptors ?? []), tellRequest] },
+  });
   let bundle: Promise<WorkflowBundleOption> | undefined;
   const workflowBundle = () => {
     bundle ??= config.workflowBundle ? Promise.resolve({ codePath: config.workflowBundle }) : makeWorkflowBundle();
     return bundle;
   };
-  const deps = { config, connection, client, logger, pool, workflowBundle, wrap, gate };
+  const deps = {
+    config,
+    connection,
+    client,
+    logger,
+    pool,
+    workflowBundle,
+    wrap,
+    gate,
+    tracing,
+    observed: observe(tracing),
+  };
   const served = await Promise.all(config.queues.map((queue) => serve[queue](deps)));
   const workers = served.flatMap((role) => role.workers);
   if (config.queues.includes('wallet')) await ensureSchedules(client, config);
@@ -77,6 +97,7 @@ export async function runWorker({
     await Promise.all(served.map(({ stop }) => stop()));
     await opened?.end();
     await connection.close();
+    await tracing?.stop();
     logger.info('stopped');
   }
 }
@@ -110,11 +131,11 @@ async function connect(
   { address, tls, apiKey }: WorkerConfig['temporal'],
   { logger, stopping }: { logger: Logger; stopping: AbortSignal },
 ): Promise<NativeConnection | undefined> {
-  while (!stopping.aborted) {
+  for (let tries = 0; !stopping.aborted; tries += 1) {
     try {
       return await NativeConnection.connect({ address, tls, ...(apiKey === undefined ? {} : { apiKey }) });
     } catch (error) {
-      logger.warn({ address, error: String(error) }, 'Temporal cannot be reached yet; trying again');
+      if (tries === 0) logger.warn({ address, error: String(error) }, 'Temporal cannot be reached yet; trying again');
       await delay(connectRetryMs, undefined, { signal: stopping }).catch(() => {});
     }
   }

@@ -22,6 +22,7 @@ import type { Logger } from '../shared/log.ts';
 import { readTargetCa } from '../shared/read-target-ca.ts';
 import { importReceiptKey } from '../shared/receipt.ts';
 import { messageNames } from '../shared/temporal.ts';
+import type { Tracing } from '../shared/tracing/tracing.ts';
 import { publicHalfOf, readWebhookKeys } from '../shared/webhook-keys.ts';
 import { createSecretOpener, createSecretSealer } from '../shared/webhook-secrets.ts';
 import { createSignerClient } from '../signer/client.ts';
@@ -29,6 +30,7 @@ import { loadCoordinatorIdentity } from '../signer/identity.ts';
 import { createChainWorker } from './chain.ts';
 import { createDeliveryWorker } from './deliveries.ts';
 import { createMailTransport } from './mail-transport.ts';
+import type { Observed } from './observe.ts';
 import { readyMonths } from './ready-months.ts';
 import { createSigningWorker } from './signing.ts';
 import type { SlotGate } from './slot-gate.ts';
@@ -54,6 +56,9 @@ export interface ServeDependencies {
   readonly wrap: <A extends object>(activities: A) => A;
   /** Through which all workers of the process ask for tasks. */
   readonly gate: SlotGate;
+  /** Traces of the process, where wanted. */
+  readonly tracing: Tracing | undefined;
+  readonly observed: Observed;
 }
 
 /** How each queue is put together from the configuration. */
@@ -77,6 +82,7 @@ async function serveWallet({
   workflowBundle,
   wrap,
   gate,
+  observed,
 }: ServeDependencies): Promise<Served> {
   const policyKey = await importReceiptKey(readFileSync(config.policyKeyFile!, 'utf8'));
   const { maxInFlight, spareKeys, patience, retention } = config;
@@ -91,18 +97,18 @@ async function serveWallet({
   await readyMonths(common);
   const { namespace } = config.temporal;
   const bundled = { activities, workflowBundle: await workflowBundle() };
-  const worker = await createWalletWorker({ connection, namespace, gate, ...bundled });
+  const worker = await createWalletWorker({ connection, namespace, gate, observed, ...bundled });
   const loops = [createAuditSealer(common), createCountFolder(common)];
   for (const loop of loops) loop.start();
   return { workers: [worker], stop: async () => void (await Promise.all(loops.map((loop) => loop.stop()))) };
 }
 
-async function serveSigning({ config, connection, wrap, gate }: ServeDependencies): Promise<Served> {
+async function serveSigning({ config, connection, wrap, gate, tracing, observed }: ServeDependencies): Promise<Served> {
   const identity = await loadCoordinatorIdentity(config.coordinatorKeyFile!);
-  const signer = await createSignerClient({ signers: config.signers!, identity });
+  const signer = await createSignerClient({ signers: config.signers!, identity, trace: tracing?.callSigner });
   const { namespace } = config.temporal;
   const activities = wrap(createSigningActivities({ signer }));
-  const worker = await createSigningWorker({ connection, namespace, activities, gate });
+  const worker = await createSigningWorker({ connection, namespace, activities, gate, observed });
   return { workers: [worker], stop: async () => signer.close() };
 }
 
@@ -114,6 +120,7 @@ async function serveChain({
   pool,
   wrap,
   gate,
+  observed,
 }: ServeDependencies): Promise<Served> {
   const adapters = createRegistry(config.registry).chains.map((chain) =>
     createChainAdapter({
@@ -129,7 +136,7 @@ async function serveChain({
   const firstTriedAt = () => new Date(activityInfo().scheduledTimestampMs);
   const activities = wrap(createChainActivities({ pool: pool(), chains, clock, firstTriedAt, patience }));
   const { namespace } = config.temporal;
-  const worker = await createChainWorker({ connection, namespace, activities, gate });
+  const worker = await createChainWorker({ connection, namespace, activities, gate, observed });
   const wake = (transactionId: string) => client.workflow.getHandle(transactionId).signal(messageNames.chainState);
   const watchers = adapters.map((adapter) => createBlockWatcher({ pool: pool(), adapter, wake, logger }));
   for (const watcher of watchers) watcher.start();
@@ -145,7 +152,15 @@ async function serveWebhooks(deps: ServeDependencies): Promise<Served> {
   };
 }
 
-async function serveMail({ config, connection, logger, pool, wrap, gate }: ServeDependencies): Promise<Served> {
+async function serveMail({
+  config,
+  connection,
+  logger,
+  pool,
+  wrap,
+  gate,
+  observed,
+}: ServeDependencies): Promise<Served> {
   const registry = createRegistry(config.registry);
   const transport = createMailTransport({
     server: config.smtpServer!,
@@ -164,7 +179,7 @@ async function serveMail({ config, connection, logger, pool, wrap, gate }: Serve
     }),
   );
   const { namespace } = config.temporal;
-  const worker = await createWebhookWorker({ connection, namespace, activities, gate });
+  const worker = await createWebhookWorker({ connection, namespace, activities, gate, observed });
   return { workers: [worker], stop: async () => transport.close() };
 }
 
@@ -177,6 +192,7 @@ async function serveDeliveries({
   workflowBundle,
   wrap,
   gate,
+  observed,
 }: ServeDependencies): Promise<Served> {
   const jwks = readWebhookKeys(config.webhookKeysFile!);
   const { allowLoopback, caFile } = config.targets;
@@ -196,7 +212,7 @@ async function serveDeliveries({
     }),
   );
   const { namespace } = config.temporal;
-  const common = { connection, namespace, gate };
+  const common = { connection, namespace, gate, observed };
   const worker = await createDeliveryWorker({ ...common, activities, workflowBundle: await workflowBundle() });
   const dispatcher = createDispatcher({ pool: pool(), client, logger });
   dispatcher.start();

@@ -3,6 +3,7 @@ import { Worker } from '@temporalio/worker';
 import type { WalletActivities } from '../activities/wallet.ts';
 import { queues } from '../shared/temporal.ts';
 import { autoscalingPollers, shutdownGraceTime } from './limits.ts';
+import type { Observed } from './observe.ts';
 import { createSlotGate, type SlotGate, tunerFor } from './slot-gate.ts';
 
 /** Workflows at rest that are kept in memory (about 0.5 MB each); the others are replayed when something happens. */
@@ -25,12 +26,14 @@ export function createWalletWorker({
   activities,
   workflowBundle,
   gate = createSlotGate(),
+  observed,
 }: {
   connection: NativeConnection;
   namespace: string;
   activities: WalletActivities;
   workflowBundle: WorkflowBundleOption;
   gate?: SlotGate;
+  observed?: Observed | undefined;
 }): Promise<Worker> {
   return Worker.create({
     connection,
@@ -47,5 +50,6 @@ export function createWalletWorker({
     stickyQueueScheduleToStartTimeout,
     workflowTaskPollerBehavior: autoscalingPollers,
     shutdownGraceTime,
+    ...observed,
   });
 }

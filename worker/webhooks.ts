@@ -3,6 +3,7 @@ import type { WebhookActivities } from '../activities/webhooks.ts';
 import { queues } from '../shared/temporal.ts';
 import { autoscalingPollers, shutdownGraceTime } from './limits.ts';
 import { mailConnections } from './mail-transport.ts';
+import type { Observed } from './observe.ts';
 import { createSlotGate, type SlotGate, tunerFor } from './slot-gate.ts';
 
 /** As many as there are connections to the mail server: no mail waits for one while its time runs. */
@@ -14,11 +15,13 @@ export function createWebhookWorker({
   namespace,
   activities,
   gate = createSlotGate(),
+  observed,
 }: {
   connection: NativeConnection;
   namespace: string;
   activities: WebhookActivities;
   gate?: SlotGate;
+  observed?: Observed | undefined;
 }): Promise<Worker> {
   return Worker.create({
     connection,
@@ -28,5 +31,6 @@ export function createWebhookWorker({
     tuner: tunerFor(gate, { activities: maxConcurrentActivityTaskExecutions }),
     activityTaskPollerBehavior: autoscalingPollers,
     shutdownGraceTime,
+    ...observed,
   });
 }
