@@ -1,6 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { takeReminders } from '../shared/db/approvals.ts';
 import { deleteExpiredKeys } from '../shared/db/idempotency-keys.ts';
+import { noteDatabase } from '../shared/db/installation.ts';
 import { listUnheardWishes } from '../shared/db/slots.ts';
 import { listUnwatchedChains } from '../shared/db/unattended.ts';
 import type { ReconcileResult } from '../shared/domain/reconcile.ts';
@@ -24,6 +25,8 @@ export function createStartMissing(deps: VisitDependencies) {
   const { pool, client, logger } = deps;
   return function startMissing(): Promise<ReconcileResult> {
     return withHeartbeat(async () => {
+      if (await noteDatabase(pool))
+        logger.error({ alert: 'database_restored' }, 'the database is another one: all is frozen');
       const unwatched = await listUnwatchedChains(pool);
       for (const each of unwatched) logger.error(each, 'payments wait on a chain that nobody watches');
       const visits = await visitPayments(deps, { unwatched: unwatched.map(({ chain }) => chain) });

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Environment } from './api-key.ts';
-import { claimInstallation, readDatabaseFacts } from './db/installation.ts';
+import { claimInstallation, noteDatabase, readDatabaseFacts } from './db/installation.ts';
 import type { Pool } from './db/pool.ts';
 import { developmentSecrets, type SecretFile } from './development-secrets.ts';
 import type { Logger } from './log.ts';
@@ -73,6 +73,8 @@ async function checkDatabase(
     wrong.push(
       `DATABASE_URL leads to a ${installed} installation, and PURSER_ENV is ${environment}. An installation is one of both for good: set PURSER_ENV to ${installed}, or give this one a database of its own.`,
     );
+  // Before anything is signed by what an earlier copy of it says.
+  if (wrong.length === 0 && installed !== null) await noteDatabase(pool);
   return wrong;
 }
 
