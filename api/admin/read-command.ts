@@ -8,6 +8,7 @@ import type { Command, Commands, Work } from './command.ts';
 import { keyCommands } from './key.ts';
 import { memberCommands } from './member.ts';
 import { planCommands } from './plan.ts';
+import { reconcileCommands } from './reconcile.ts';
 import { revokeCommands } from './revoke-all.ts';
 import { usageOf } from './usage.ts';
 
@@ -18,6 +19,7 @@ const commands: Commands = {
   ...revokeCommands,
   ...memberCommands,
   ...approvalCommands,
+  ...reconcileCommands,
 };
 const usage = usageOf(commands);
 

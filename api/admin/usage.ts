@@ -21,6 +21,10 @@ const words = `  account create makes an account and its first API key, and prin
   sessions. The last owner who has joined stays.
   approval approve and reject decide the approval ID (apr_…) for one of its approvers, who cannot. In production only
   with PURSER_OPERATOR_APPROVALS=on.
+  reconcile is for after a restore: it freezes all, compares the database with what the signers signed, with Temporal and
+  with the chains, prints what it mended and what you must decide, and lifts the freeze unless something stands against
+  that. --dry-run on: changes nothing. --since: compares what was signed since then; by default the last two days at
+  least. --keep-frozen on: you lift the freeze yourself. It tells on stderr how far it is.
 
   Everything is printed as JSON, and is in the audit log of the account with your name.
   Needs DATABASE_URL and PURSER_ENV, as the api has them; with TEMPORAL_ADDRESS a decided payment is told at once.
