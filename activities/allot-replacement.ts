@@ -7,15 +7,17 @@ import { inTransaction, type Pool, type Queryable } from '../shared/db/pool.ts';
 import { dropWish, findSlot, putPayload, type SlotRow } from '../shared/db/slots.ts';
 import { putNotice, type TransactionRow } from '../shared/db/transactions.ts';
 import { restartWaiting } from '../shared/db/waiting-attempts.ts';
+import { describeFreeze } from '../shared/domain/describe-freeze.ts';
 import type { TransactionPayload } from '../shared/domain/receipt.ts';
 import { lockAgentAndTransaction } from './end-payment.ts';
 import { notFound } from './failures.ts';
+import { holdFrozen } from './hold-frozen.ts';
 import { type Allotment, type PolicyKey, receiptFor } from './issue-receipt.ts';
 import { raiseNativeHold } from './take-holds.ts';
 
 /**
  * - `none`: nobody wants it any more, or one of the attempts is in a block.
- * - `refused`: it cannot be had now; the payment's notice says why. What is not for speed is tried again later.
+ * - `refused`: it cannot be had now, as while it is frozen; the payment's notice says why. What is not for speed is tried again later.
  */
 export type AllotReplacementResult =
   | { readonly outcome: 'allotted'; readonly allotment: Allotment; readonly version: number }
@@ -31,7 +33,7 @@ export function createAllotReplacement({ pool, clock, policyKey }: { pool: Pool;
     transactionId: string,
     terms: ReplacementTerms,
   ): Promise<AllotReplacementResult> {
-    const given = await inTransaction(pool, async (db) => {
+    return inTransaction(pool, async (db): Promise<AllotReplacementResult> => {
       const { row } = await lockAgentAndTransaction(db, transactionId);
       const slot = await findSlot(db, { transactionId });
       if (row.status !== 'pending' || !slot) return { outcome: 'none' } as const;
@@ -47,24 +49,27 @@ export function createAllotReplacement({ pool, clock, policyKey }: { pool: Pool;
       // What is signed first is the payment itself; that is not done here.
       if (slot.wanted === null && (isSigned || (isFirst && slot.purpose === 'payment')))
         return { outcome: 'none' } as const;
-      const now = await clock(db);
-      if (slot.wanted === null) {
-        const { payload, purpose, version } = slot;
-        return { outcome: 'allotted', row, wallet, now, payload, purpose: kindOf(purpose), version } as const;
+      const freeze = await holdFrozen(db, row);
+      if (freeze) {
+        await putNotice(db, { id: row.id, notice: describeFreeze(freeze) });
+        return { outcome: 'refused' } as const;
       }
+      const now = await clock(db);
+      const allow = async (next: { payload: TransactionPayload; purpose: SlotRow['purpose'] }, version: number) => {
+        await putNotice(db, { id: row.id, notice: null });
+        const { payload, purpose } = next;
+        const allotment = await receiptFor(policyKey, { row, wallet, now, payload, purpose: kindOf(purpose) });
+        return { outcome: 'allotted', allotment, version } as const;
+      };
+      if (slot.wanted === null) return allow(slot, slot.version);
       const next = await plan(db, { row, slot, terms, isFirst });
       if ('refusal' in next) {
         await refuse(db, { row, slot, notice: next.refusal });
         return { outcome: 'refused' } as const;
       }
       await putPayload(db, { transactionId, ...next });
-      await putNotice(db, { id: row.id, notice: null });
-      const { payload, purpose } = next;
-      const version = slot.version + 1;
-      return { outcome: 'allotted', row, wallet, now, payload, purpose: kindOf(purpose), version } as const;
+      return allow(next, slot.version + 1);
     });
-    if (given.outcome !== 'allotted') return given;
-    return { outcome: 'allotted', allotment: await receiptFor(policyKey, given), version: given.version };
   };
 }
 

@@ -10,10 +10,12 @@ import {
   markAwaiting,
   markSigning,
   markWaiting,
+  putNotice,
   replaceDecision,
   type TransactionRow,
   takeLongestWaiting,
 } from '../shared/db/transactions.ts';
+import { describeFreeze } from '../shared/domain/describe-freeze.ts';
 import type { Decision } from '../shared/domain/policy/engine.ts';
 import type { TransactionPayload } from '../shared/domain/receipt.ts';
 import { replacedSlotsMax } from '../shared/domain/slot.ts';
@@ -24,6 +26,7 @@ import { denialFailure, findRejection, inactiveFailure } from '../shared/payment
 import { reservePayment } from '../shared/reserve-payment.ts';
 import { lockAgentAndTransaction } from './end-payment.ts';
 import { notFound } from './failures.ts';
+import { holdFrozen } from './hold-frozen.ts';
 import { type Allotment, intentOf, type PolicyKey, receiptFor } from './issue-receipt.ts';
 import { holdFee, type Shortage, takeHolds } from './take-holds.ts';
 
@@ -33,6 +36,8 @@ export type AllotResult =
   | { readonly outcome: 'wait' }
   /** A person is asked: wait for the answer. */
   | { readonly outcome: 'awaiting' }
+  /** It is frozen: wait until that is lifted. */
+  | { readonly outcome: 'frozen' }
   /** Only money for the fee is missing, and others may not need all of what they hold. */
   | { readonly outcome: 'unfunded'; readonly message: string }
   /** `wake`: the payment that has waited longest for the nonce that was given back. */
@@ -52,13 +57,13 @@ export interface AllotDependencies {
 }
 
 /**
- * Second evaluation, hold, place and what is to be signed, in one database transaction; then the policy receipt for it.
+ * Second evaluation, hold, place and what is to be signed, with the policy receipt for it, in one database transaction.
  * A repeat before anything was sent judges again and gives the same place and payload with a fresh receipt.
  * @param prepared what the chain said; absent when a payload was made before
  */
 export function createAllot({ pool, clock, policyKey, maxInFlight }: AllotDependencies) {
   return async function allot(transactionId: string, prepared?: PreparedTransfer): Promise<AllotResult> {
-    const given = await inTransaction(pool, async (db) => {
+    return inTransaction(pool, async (db): Promise<AllotResult> => {
       const { agent, row } = await lockAgentAndTransaction(db, transactionId);
       if (row.status !== 'pending') return { outcome: 'ended' } as const;
       const slot = await findSlot(db, { transactionId });
@@ -84,6 +89,12 @@ export function createAllot({ pool, clock, policyKey, maxInFlight }: AllotDepend
       const rejection = await findRejection(db, row);
       if (rejection) return deny(db, row, rejection);
       if (await isAwaiting(db, row, { decision, now })) return { outcome: 'awaiting' } as const;
+      const freeze = await holdFrozen(db, row);
+      if (freeze) {
+        await putNotice(db, { id: row.id, notice: describeFreeze(freeze) });
+        return { outcome: 'frozen' } as const;
+      }
+      if (slot && row.notice !== null) await putNotice(db, { id: row.id, notice: null });
       const taken =
         slot && !isOutdated
           ? { outcome: 'taken' as const, payload: slot.payload, replaces: slot.former_slots }
@@ -92,10 +103,10 @@ export function createAllot({ pool, clock, policyKey, maxInFlight }: AllotDepend
       if (taken.outcome !== 'taken') return { outcome: taken.outcome };
       await reservePayment(db, row, now);
       const { payload, replaces } = taken;
-      return { outcome: 'allotted', row, wallet, payload, replaces, now } as const;
+      // Before the database transaction ends: a freeze that comes later finds it given, one that came before has held it back.
+      const allotment = await receiptFor(policyKey, { row, wallet, payload, replaces, now });
+      return { outcome: 'allotted', allotment };
     });
-    if (given.outcome !== 'allotted') return given;
-    return { outcome: 'allotted', allotment: await receiptFor(policyKey, given) };
   };
 }
 

@@ -8,21 +8,22 @@ import { noteX402Payment } from '../shared/note-x402.ts';
 import { inactiveFailure } from '../shared/payment-failures.ts';
 import { authorizationOf, stampOf } from './authorization-of.ts';
 import { endAndNote, endedSession } from './end-x402.ts';
+import { holdFrozen } from './hold-frozen.ts';
 import { lockX402 } from './lock-payment.ts';
 import { paymentHeader } from './payment-header.ts';
 
 /**
  * - `issued`: whoever asked may have the header now.
  * - `ending`: agent or session are not active any more; it fails once the authorisation is over.
- * - `again`: too late, or the signature is not that of the payment's authorisation (any more): stamp again.
+ * - `again`: too late, or frozen, or the signature is not that of the payment's authorisation (any more): stamp again.
  */
 export interface IssueAuthorizationResult {
   readonly outcome: 'issued' | 'failed' | 'ending' | 'again';
 }
 
 /**
- * Hands a signed authorisation out: stores the header, if agent and session are still active and enough of its time is
- * left. Safe to repeat.
+ * Hands a signed authorisation out: stores the header, if agent and session are still active, nothing is frozen and enough
+ * of its time is left. Safe to repeat.
  * @param signature r | s | v, 65 bytes
  */
 export function createIssueAuthorization({ pool, clock }: { pool: Pool; clock: Clock }) {
@@ -42,6 +43,8 @@ export function createIssueAuthorization({ pool, clock }: { pool: Pool; clock: C
       const now = await clock(db);
       const { validBefore } = stamp;
       if (msLeftToSign({ now, validBefore, windowSeconds: row.window_seconds }) <= 0) return { outcome: 'again' };
+      // Who has the header can pay with it: what is signed and still here stays here.
+      if (await holdFrozen(db, row)) return { outcome: 'again' };
       const authorization = authorizationOf(row, stamp);
       // A process that slept may come back with what was signed for a stamp that another one has followed.
       if (!(await isSignedByPayer(authorization, signature))) return { outcome: 'again' };

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import { askAnew } from '../shared/ask-people.ts';
-import type { WalletRow } from '../shared/db/agents.ts';
 import type { Clock } from '../shared/db/clock.ts';
 import { inTransaction, type Pool, type Queryable } from '../shared/db/pool.ts';
 import {
@@ -17,6 +16,7 @@ import { denialFailure, findRejection, inactiveFailure } from '../shared/payment
 import { reservePayment } from '../shared/reserve-payment.ts';
 import { authorizationOf, stampOf } from './authorization-of.ts';
 import { endAndNote, endedSession } from './end-x402.ts';
+import { holdFrozen } from './hold-frozen.ts';
 import { type Allotment, authorizationReceipt, type PolicyKey } from './issue-receipt.ts';
 import { lockX402 } from './lock-payment.ts';
 
@@ -25,6 +25,8 @@ export type StampAuthorizationResult =
   | { readonly outcome: 'stamped'; readonly allotment: Allotment<AuthorizationPayload>; readonly leftMs: number }
   /** A person is asked: wait for the answer. */
   | { readonly outcome: 'awaiting' }
+  /** It is frozen: wait until that is lifted. */
+  | { readonly outcome: 'frozen' }
   /** What was stamped before is too old to be signed: wait until it is over. */
   | { readonly outcome: 'outdated' }
   /** Handed out before. */
@@ -34,8 +36,8 @@ export type StampAuthorizationResult =
   | { readonly outcome: 'failed' };
 
 /**
- * Second evaluation, and the one authorisation that may be signed, in one database transaction; then the policy receipt
- * for it. A repeat gives the same authorisation with a fresh receipt: the policies have judged, only agent and session
+ * Second evaluation, and the one authorisation that may be signed with the policy receipt for it, in one database
+ * transaction. A repeat gives the same authorisation with a fresh receipt: the policies have judged, only agent and session
  * are looked at again.
  */
 export function createStampAuthorization({
@@ -48,7 +50,7 @@ export function createStampAuthorization({
   policyKey: PolicyKey;
 }) {
   return async function stampAuthorization(ledgerId: string): Promise<StampAuthorizationResult> {
-    const given = await inTransaction(pool, async (db) => {
+    return inTransaction(pool, async (db): Promise<StampAuthorizationResult> => {
       const { agent, session, row, wallet } = await lockX402(db, ledgerId);
       if (row.status === 'completed') return { outcome: 'issued' } as const;
       if (row.status === 'failed') return { outcome: 'failed' } as const;
@@ -56,44 +58,42 @@ export function createStampAuthorization({
       if (agent.status !== 'active') return { outcome: await endAndNote(db, row, inactiveFailure(row)) } as const;
       if (session.status !== 'active') return { outcome: await endAndNote(db, row, endedSession(session)) } as const;
       const now = await clock(db);
-      return stampOf(row) ? again({ row, wallet, now }) : judgeAndStamp(db, { row, wallet, now });
+      const given = stampOf(row) ? await again(db, { row, now }) : await judgeAndStamp(db, { row, now });
+      if (given.outcome !== 'stamped') return given;
+      const { stamp } = given;
+      const payload = { kind: 'transfer-authorization' as const, authorization: authorizationOf(row, stamp) };
+      const leftMs = msLeftToSign({ now, validBefore: stamp.validBefore, windowSeconds: row.window_seconds });
+      // Before the database transaction ends: a freeze that comes later finds it given, one that came before has held it back.
+      const allotment = await authorizationReceipt(policyKey, { row, wallet, payload, now });
+      return { outcome: 'stamped', allotment, leftMs };
     });
-    if (given.outcome !== 'stamped') return given;
-    const { row, wallet, stamp, now } = given;
-    const payload = { kind: 'transfer-authorization' as const, authorization: authorizationOf(row, stamp) };
-    const leftMs = msLeftToSign({ now, validBefore: stamp.validBefore, windowSeconds: row.window_seconds });
-    return {
-      outcome: 'stamped',
-      allotment: await authorizationReceipt(policyKey, { row, wallet, payload, now }),
-      leftMs,
-    };
   };
 }
 
 /** What is stamped, as far as what follows needs it. */
 interface Stamped {
   readonly outcome: 'stamped';
-  readonly row: X402PaymentRow;
-  readonly wallet: WalletRow;
   readonly stamp: AuthorizationStamp;
-  readonly now: Date;
 }
 interface Standing {
   readonly row: X402PaymentRow;
-  readonly wallet: WalletRow;
   readonly now: Date;
 }
 
-function again({ row, wallet, now }: Standing): Stamped | { readonly outcome: 'outdated' } {
+async function again(
+  db: Queryable,
+  { row, now }: Standing,
+): Promise<Stamped | { readonly outcome: 'outdated' | 'frozen' }> {
   const stamp = stampOf(row)!;
   const leftMs = msLeftToSign({ now, validBefore: stamp.validBefore, windowSeconds: row.window_seconds });
-  return leftMs > 0 ? { outcome: 'stamped', row, wallet, stamp, now } : { outcome: 'outdated' };
+  if (leftMs <= 0) return { outcome: 'outdated' };
+  return (await holdFrozen(db, row)) ? { outcome: 'frozen' } : { outcome: 'stamped', stamp };
 }
 
 async function judgeAndStamp(
   db: Queryable,
-  { row, wallet, now }: Standing,
-): Promise<Stamped | { readonly outcome: 'awaiting' | 'failed' | 'ending' }> {
+  { row, now }: Standing,
+): Promise<Stamped | { readonly outcome: 'awaiting' | 'frozen' | 'failed' | 'ending' }> {
   const evaluation = await judgeStored(db, row, now);
   const { decision } = evaluation;
   if (decision.outcome === 'deny') {
@@ -108,9 +108,10 @@ async function judgeAndStamp(
     await markX402Awaiting(db, { id: row.id, isAwaiting });
     if (isAwaiting) return { outcome: 'awaiting' };
   }
+  if (await holdFrozen(db, row)) return { outcome: 'frozen' };
   const nonce = `0x${randomBytes(32).toString('hex')}` as const;
   const stamp = { nonce, ...stampTimes({ now, windowSeconds: row.window_seconds }) };
   await stampX402Payment(db, { id: row.id, stamp });
   await reservePayment(db, row, now);
-  return { outcome: 'stamped', row, wallet, stamp, now };
+  return { outcome: 'stamped', stamp };
 }

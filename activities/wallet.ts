@@ -20,6 +20,7 @@ import { createFail, createSettle } from './settle.ts';
 import { createFailX402, createSettleX402 } from './settle-x402.ts';
 import { createStampAuthorization } from './stamp-authorization.ts';
 import { createStartMissing } from './start-missing.ts';
+import { createWakeThawed } from './wake-thawed.ts';
 
 export interface WalletDependencies extends AllotDependencies {
   readonly pool: Pool;
@@ -54,6 +55,7 @@ export function createWalletActivities(deps: WalletDependencies) {
     publishKey: createPublishKey(deps),
     countMissingKeys: createCountMissingKeys(deps),
     startMissing: createStartMissing(deps),
+    wakeThawed: createWakeThawed(deps),
     checkReservations: createCheckReservations(deps),
     keepMonths: createKeepMonths(deps),
     noteKeyRefresh: createNoteKeyRefresh(deps),

@@ -143,7 +143,7 @@ export const { sendAlertMail } = proxyActivities<WebhookActivities>({
  * Starts hundreds of workflows. The heartbeat is short because an answer that got lost must not hold up the runs to
  * come: the schedule starts no second one beside it.
  */
-export const { startMissing } = proxyActivities<WalletActivities>({
+export const { startMissing, wakeThawed } = proxyActivities<WalletActivities>({
   startToCloseTimeout: '1m',
   heartbeatTimeout: '5s',
   retry: { initialInterval: '1s', maximumAttempts: 3 },

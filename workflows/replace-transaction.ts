@@ -30,6 +30,8 @@ export async function replaceTransaction(transactionId: string, progress: Progre
     const signed = await unlessHeard(progress, () => signAllotted(transactionId, given.allotment));
     if (!signed) return undefined;
     if (signed.outcome === 'signed') return sendBytes(transactionId, signed.signed, given.version);
+    // Asked for again with each look at the chain.
+    if (signed.outcome === 'frozen') return undefined;
     if (signed.outcome === 'refused') {
       await dropReplacement(transactionId, signed.message);
       return undefined;

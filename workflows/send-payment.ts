@@ -1,9 +1,10 @@
-import { CancellationScope, condition, isCancellation } from '@temporalio/workflow';
+import { CancellationScope, condition, isCancellation, workflowInfo } from '@temporalio/workflow';
 import type { AllotResult } from '../activities/allot.ts';
 import type { ChainActivities } from '../activities/chain.ts';
 import { longestFundingPauseMs, nextQuietMs, usualWatchMs } from '../shared/domain/transaction.ts';
 import { answered } from './answered.ts';
-import { show, wake } from './payment-messages.ts';
+import { frozen } from './frozen.ts';
+import { longestHistory, show, wake } from './payment-messages.ts';
 import type { Progress } from './progress.ts';
 import { allot, awaitApproval, awaitFunds, fail, prepare } from './proxies.ts';
 import { sendBytes, signAllotted } from './sign-and-send.ts';
@@ -17,7 +18,7 @@ type Over = { readonly outcome: 'failed' } | { readonly outcome: 'ended' } | { r
  * @param resume the first step that the database does not show as done
  * @param answerWithinMs a person is asked, and the question stands so long
  * @returns `sent` with the time to wait for news before asking the chain; `failed` when the payment ended as failed
- *   here; `ended` when it had ended before
+ *   here; `ended` when it had ended before; `long` when it waits, with so long a history that it is to go on in a new run
  */
 export async function sendPayment(
   transactionId: string,
@@ -26,10 +27,11 @@ export async function sendPayment(
     progress,
     answerWithinMs,
   }: { resume: 'prepare' | 'sign'; progress: Progress; answerWithinMs: number | undefined },
-): Promise<{ outcome: 'sent'; firstLookMs: number } | { outcome: 'failed' | 'ended' }> {
+): Promise<{ outcome: 'sent'; firstLookMs: number } | { outcome: 'failed' | 'ended' | 'long' }> {
   let from = resume;
   let answerMs = answerWithinMs;
   let fundsMs = 0;
+  let frozenMs = 0;
   for (let quietMs = usualWatchMs; ; ) {
     const given =
       from === 'prepare' ? await prepareAndAllot(transactionId, { progress, answerMs }) : await allot(transactionId);
@@ -52,6 +54,12 @@ export async function sendPayment(
       from = 'prepare';
       continue;
     }
+    if (given.outcome === 'frozen') {
+      progress.prepared = true;
+      if (workflowInfo().historyLength > longestHistory) return { outcome: 'long' };
+      frozenMs = await frozen(progress, { lastMs: frozenMs, by: 'database' });
+      continue;
+    }
     if (given.outcome === 'failed' || given.outcome === 'ended' || given.outcome === 'filling') return leave(given);
     if (given.outcome === 'signed') return { outcome: 'sent', firstLookMs: 0 };
     if (given.outcome === 'denied') {
@@ -71,6 +79,10 @@ export async function sendPayment(
     if (signed.outcome === 'refused') return leave(await failed(transactionId, 'signing_failed', signed.message));
     if (signed.outcome === 'signed')
       return { outcome: 'sent', firstLookMs: await sendBytes(transactionId, signed.signed) };
+    if (signed.outcome === 'frozen') {
+      if (workflowInfo().historyLength > longestHistory) return { outcome: 'long' };
+      frozenMs = await frozen(progress, { lastMs: frozenMs, by: 'signers' });
+    }
     from = 'sign';
   }
 }

@@ -11,10 +11,10 @@ type Signed = Awaited<ReturnType<ReturnType<typeof createSign>>>;
 /** How long to leave the signers alone after one of them cheated or failed inside an authenticated message. */
 const faultPauseMs = 60_000;
 
-/** `again`: ask for a fresh receipt, and sign then. */
+/** `again`: ask for a fresh receipt, and sign then. `frozen`: signers know of a freeze; nothing was signed. */
 export type SignResult<T = Signed> =
   | { readonly outcome: 'signed'; readonly signed: T }
-  | { readonly outcome: 'again' }
+  | { readonly outcome: 'again' | 'frozen' }
   | { readonly outcome: 'refused'; readonly message: string };
 
 /** Has the signers sign what was allotted. @throws what cancels the scope, and what nobody expected */
@@ -46,6 +46,7 @@ export async function askSigners<T>(
       return { outcome: 'again' };
     }
     if (cause.type !== 'SignRefused') throw error;
+    if (cause.details?.[0] === 'frozen') return { outcome: 'frozen' };
     // The receipt has grown old while too few signers were there: judge again, for a fresh one.
     return cause.details?.[0] === 'receipt_expired'
       ? { outcome: 'again' }

@@ -80,6 +80,7 @@ async function pay(transactionId: string, progress: Progress): Promise<EndStatus
   if (first.resume === 'watch') return watch(transactionId, { progress, firstLookMs: 0 });
   const { resume, answerWithinMs } = first;
   const sent = await sendPayment(transactionId, { resume, progress, answerWithinMs });
+  if (sent.outcome === 'long') return startAnew(transactionId);
   if (sent.outcome === 'sent') return watch(transactionId, { progress, firstLookMs: sent.firstLookMs });
   return sent.outcome === 'ended' ? end(transactionId) : 'failed';
 }

@@ -61,6 +61,7 @@ async function pay(ledgerId: string, progress: X402Progress): Promise<EndStatus>
   for (;;) {
     const outcome = await authorise(ledgerId, progress);
     if (outcome === 'failed') return 'failed';
+    if (outcome === 'long') await startAnew(ledgerId, progress);
     show(outcome === 'issued' ? 'settlement' : 'outdated');
     const status = await watch(ledgerId, progress);
     if (status !== 'again') return status;

@@ -1,6 +1,7 @@
 import type { FreezeScope, FreezeState } from '../domain/freeze.ts';
 import { newId } from '../ids.ts';
-import { isLockTimeout, type Queryable } from './pool.ts';
+import { isBusy } from './partitions.ts';
+import type { Queryable } from './pool.ts';
 
 export interface FreezeRow {
   readonly id: string;
@@ -145,7 +146,7 @@ async function lockFreezes(db: Queryable): Promise<void> {
   try {
     await db.query(`select pg_advisory_xact_lock(${lockKey})`);
   } catch (error) {
-    if (!isLockTimeout(error)) throw error;
+    if (!isBusy(error)) throw error;
     await db.query('rollback to savepoint before_lock');
   }
   await db.query('set local lock_timeout to default');

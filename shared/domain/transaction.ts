@@ -5,6 +5,7 @@ export type Stage =
   | 'funds'
   | 'approval'
   | 'slot'
+  | 'frozen'
   | 'sign'
   | 'fault'
   | 'broadcast'
@@ -21,6 +22,7 @@ const words: Readonly<Record<Stage, string>> = {
   funds: 'Waiting for money to pay the fee with; the transaction says how much.',
   approval: 'Waiting until a person approves, or the time for it has passed.',
   slot: 'Waiting for its turn: others of this wallet are in flight, as many as allowed or with the coins that it needs.',
+  frozen: 'Frozen. It goes on when that is lifted: see npm run admin -- frozen.',
   sign: 'Waiting for two of the three signers.',
   fault: 'A signer is at fault. Signing is tried again in a minute; look at the signers now.',
   broadcast: 'Signed. The bytes are being stored and sent.',
