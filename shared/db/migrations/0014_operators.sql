@@ -41,10 +41,48 @@ alter table installation add column database_identity text;
 -- Set on spare keys after a restore: an account that the database has lost may have been given it, and its addresses.
 alter table account_keys add column retired_at timestamptz(3);
 
+-- Coins for fees of the wallets that hold tokens, as they were read last: how many usual transfers they pay for.
+create table gas_levels (
+  wallet_id      text not null references wallets,
+  chain          text not null,
+  -- Native coins that it holds, and what one usual transfer of a token costs at most, in minor units.
+  balance_minor  numeric(78, 0) not null,
+  transfer_minor numeric(78, 0) not null check (transfer_minor > 0),
+  -- At most a million: more says nothing.
+  transfers_left integer not null,
+  is_low         boolean not null,
+  low_since      timestamptz(3),
+  read_at        timestamptz(3) not null,
+  primary key (wallet_id, chain),
+  constraint gas_is_low_since_some_time check (is_low = (low_since is not null))
+);
+create index gas_levels_low on gas_levels (low_since) where is_low;
+
+-- Agents of the account that send coins for fees to its others, by chain.
+alter table accounts add column gas_top_ups jsonb not null default '[]';
+
+-- Payments of a funding agent that fill a wallet up.
+create table gas_fills (
+  transaction_id text primary key references transactions,
+  account_id     text not null references accounts,
+  wallet_id      text not null references wallets,
+  chain          text not null,
+  created_at     timestamptz(3) not null default now(),
+  -- Since when it is known how the payment ended.
+  ended_at       timestamptz(3),
+  succeeded      boolean,
+  constraint gas_fills_end_some_way check ((ended_at is null) = (succeeded is null))
+);
+-- At most one at a time fills a wallet.
+create unique index gas_fills_open on gas_fills (wallet_id, chain) where ended_at is null;
+create index gas_fills_of_wallet on gas_fills (wallet_id, chain, created_at desc);
+create index gas_fills_of_account on gas_fills (account_id, chain, created_at);
+
 do $$
 begin
   if exists (select from pg_roles where rolname = 'purser_app') then
     grant update (database_identity) on installation to purser_app;
+    grant select, insert, update on gas_levels, gas_fills to purser_app;
     grant select, insert, update, delete on freezes, freeze_orders, frozen_payments to purser_app;
   end if;
 end
