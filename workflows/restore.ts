@@ -85,6 +85,7 @@ export async function restore({ dryRun, sinceMs, progress }: RestoreInput): Prom
   report = addFindings(report, await endRuns({ dryRun }));
   report = addFindings(report, await secureKeys({ dryRun }));
   if (!dryRun) await resumePayments();
+  report = addFindings(report, lossesOf(report, { lostFromMs }));
   const ends = dryRun ? {} : await awaitEnds(restored, tell);
   return { dryRun, sinceMs: since, lostFromMs, compared, ends, report };
 }
@@ -105,6 +106,19 @@ async function frozen(tell: (text: string) => void): Promise<number | null> {
     tell('Waits until the three signers have confirmed that they are frozen.');
     await sleep(pauseMs);
   }
+}
+
+/** What nobody can mend, where something was lost with the database. */
+function lossesOf({ counts }: RestoreReport, { lostFromMs }: { lostFromMs: number | null }): RestoreFinding[] {
+  const recreated = counts.payment_recreated ?? 0;
+  const isLost =
+    recreated + (counts.agent_recreated ?? 0) + (counts.request_lost ?? 0) + (counts.payment_ended ?? 0) > 0;
+  if (!isLost) return [];
+  const since = lostFromMs === null ? '' : ` after ${new Date(lostFromMs).toISOString()} at the latest`;
+  const repeats = `The idempotency keys of ${recreated} payments are lost: a client that repeats such a request, because it has no answer, pays a second time. Give the clients the list of payment_recreated before they go on.`;
+  const settings = `Everything else that was changed${since} is lost: agents, policies, members, approvals, webhooks. API keys that were deleted work again, people who were removed can sign in again, and so can sessions that were ended: npm run admin -- revoke-all where in doubt. Limits that were lowered are as high as before.`;
+  const settingsLost = { what: 'settings_lost' as const, id: '', detail: settings };
+  return recreated === 0 ? [settingsLost] : [{ what: 'repeat_unknown', id: '', detail: repeats }, settingsLost];
 }
 
 function storedIn(found: readonly RestoreFinding[]): string[] {

@@ -1,6 +1,8 @@
-import { execFileSync } from 'node:child_process';
-import { rmSync } from 'node:fs';
+import { execFile, execFileSync } from 'node:child_process';
+import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { Client, Connection } from '@temporalio/client';
 import { type Address, createTestClient as createNodeClient, erc20Abi, http, publicActions, walletActions } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
@@ -124,6 +126,15 @@ async function use(header: string): Promise<void> {
   expect((await node().waitForTransactionReceipt({ hash })).status).toBe('success');
 }
 
+/** What a command of the operator prints. */
+async function runScript(script: string, args: string[], env: NodeJS.ProcessEnv): Promise<unknown> {
+  const file = fileURLToPath(new URL(`../../${script}`, import.meta.url));
+  const { stdout } = await promisify(execFile)(process.execPath, [file, ...args], {
+    env: { PATH: process.env.PATH, ...env },
+  });
+  return JSON.parse(stdout);
+}
+
 const dataOf = (name: string) => join(stack.home, name);
 /** With owners and modes. */
 const copy = (from: string, to: string) => execFileSync('cp', ['-a', from, to]);
@@ -236,6 +247,93 @@ describe('after a loss, everything goes on and nothing is paid twice', () => {
     for (const { to } of [approved, undecided]) expect(await usdcOf(to)).toBe(12_500_000n);
     for (const { to } of [cancelled, rejected, lostRequest]) expect(await usdcOf(to)).toBe(0n);
     expect((await usdcOf(payee)) - paidBefore).toBe(20_000n);
+    expect(await findMismatches(pool)).toEqual([]);
+  });
+
+  it('of everything that Temporal knew', { timeout: 300_000 }, async () => {
+    const [steady, careful] = [await newAgent(), await newAgent()];
+    const rules = { threshold: '10', approvers: [approver], timeout_seconds: 3600 };
+    expect((await client.post('/policies', { agent_id: careful.id, type: 'human_approval', rules })).status).toBe(200);
+    const [asked, decided] = [await ask(careful), await ask(careful)];
+    const session = await openSession(steady);
+    const before = await usdcOf(payee);
+    const handedOut = await payX402(session);
+    await node().setAutomine(false);
+    const sent = await pay(steady);
+    await until(sent.id, isSent);
+    await stack.halt('signer-2');
+    await stack.halt('signer-3');
+    const unsigned = await pay(steady);
+    await until(unsigned.id, ({ status_detail }) => status_detail === 'signing');
+
+    await stack.halt('temporal');
+    for (const suffix of ['', '-wal', '-shm']) rmSync(dataOf(`temporal.db${suffix}`), { force: true });
+    await decide(decided.approvalId, 'approve');
+    await stack.halt('worker');
+    await stack.halt('api');
+    await node().mine({ blocks: 1 });
+    await node().setAutomine(true);
+    await use(handedOut.header);
+
+    await stack.start('temporal');
+    await stack.start('signer-2');
+    await stack.start('signer-3');
+    await stack.start('worker');
+    await stack.start('api');
+    const { report } = await reconcile();
+    expect(report.findings.map(({ what }) => what)).toEqual(['indexes_skipped']);
+    for (const { id } of [sent, unsigned, decided]) await until(id, isIn('confirmed'));
+    await decide(asked.approvalId, 'approve');
+    const again = await pay(steady);
+    for (const { id } of [asked, again]) await until(id, isIn('confirmed'));
+    for (const { to } of [sent, unsigned, again]) expect(await usdcOf(to)).toBe(1_000_000n);
+    for (const { to } of [asked, decided]) expect(await usdcOf(to)).toBe(12_500_000n);
+    expect((await usdcOf(payee)) - before).toBe(10_000n);
+    await eventually(
+      () => client.get(`/x402/sessions/${session}/payments/${handedOut.id}`),
+      ({ body }) => body.settlement.status === 'settled',
+      { timeoutMs: soonMs },
+    );
+    expect(await findMismatches(pool)).toEqual([]);
+  });
+
+  it('of all that one signer had', { timeout: 300_000 }, async () => {
+    const steady = await newAgent();
+    const first = await pay(steady);
+    await until(first.id, isIn('confirmed'));
+    await node().setAutomine(false);
+    const sent = await pay(steady);
+    await until(sent.id, isSent);
+    await stack.halt('signer-2');
+    rmSync(dataOf('signers/2/data'), { recursive: true });
+    mkdirSync(dataOf('signers/2/data'), { mode: 0o700 });
+    // The two others sign meanwhile.
+    const meanwhile = await pay(steady);
+    await until(meanwhile.id, isSent);
+    await stack.start('signer-2');
+    await node().mine({ blocks: 1 });
+    await node().setAutomine(true);
+
+    const repaired = await runScript('signer/cli/main.ts', ['repair', '--party', '2'], { PURSER_HOME: stack.home });
+    expect(repaired).toMatchObject({ failed: [] });
+    const { report } = await reconcile();
+    expect(report.findings.filter(({ what }) => what !== 'indexes_skipped' && what !== 'spare_keys_retired')).toEqual(
+      [],
+    );
+
+    // With each of the others it signs again, and knows what they signed.
+    for (const away of ['signer-1', 'signer-3'] as const) {
+      await stack.halt(away);
+      const paid = await pay(steady);
+      await until(paid.id, isIn('confirmed'));
+      expect(await usdcOf(paid.to)).toBe(1_000_000n);
+      await stack.start(away);
+    }
+    for (const { id, to } of [first, sent, meanwhile]) {
+      await until(id, isIn('confirmed'));
+      expect(await usdcOf(to)).toBe(1_000_000n);
+    }
+    expect(await node().getTransactionCount({ address: steady.address })).toBe(5);
     expect(await findMismatches(pool)).toEqual([]);
   });
 });
