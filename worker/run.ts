@@ -44,7 +44,12 @@ export async function runWorker({
   const stopping = createStopSignal({ log: logger });
   process.env.TEMPORAL_POLL_SHUTDOWN_INTERRUPT_WAIT_MS ??= String(lastTaskWaitMs);
   // Told to stop, we first ask for nothing more; the runtime itself would end the workers at once.
-  Runtime.install({ logger: createTemporalLogger(logger), shutdownSignals: [] });
+  Runtime.install({
+    logger: createTemporalLogger(logger),
+    // Else it writes lines of its own, which are no JSON and know no payment.
+    telemetryOptions: { logging: { forward: {}, filter: { core: 'WARN', other: 'ERROR' } } },
+    shutdownSignals: [],
+  });
   let opened: Pool | undefined;
   const pool = () => {
     opened ??= createPool({ ...config.database!, application: 'purser-worker' });
@@ -82,7 +87,7 @@ export async function runWorker({
   };
   const served = await Promise.all(config.queues.map((queue) => serve[queue](deps)));
   const workers = served.flatMap((role) => role.workers);
-  if (config.queues.includes('wallet')) await ensureSchedules(client, config);
+  if (config.queues.includes('wallet')) await ensureSchedules(client, { ...config, chains: config.registry.enabled });
   const stop = async () => {
     await Promise.race([gate.close(), delay(longestDrainMs)]);
     for (const worker of workers) worker.shutdown();
