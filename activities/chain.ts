@@ -5,11 +5,13 @@ import { createPrepare, type PrepareDependencies } from './prepare.ts';
 import { createQuote } from './quote.ts';
 import { createQuoteReplacement } from './quote-replacement.ts';
 import { createReadBalances } from './read-balances.ts';
+import { createReadGas, type ReadGasDependencies } from './read-gas.ts';
 
 /** Activities of queue `wallet-chain`: they reach nodes, and the database. */
-export function createChainActivities(deps: CheckChainDependencies & PrepareDependencies) {
+export function createChainActivities(deps: CheckChainDependencies & PrepareDependencies & ReadGasDependencies) {
   return {
     readBalances: createReadBalances(deps),
+    readGas: createReadGas(deps),
     quote: createQuote(deps),
     prepare: createPrepare(deps),
     quoteReplacement: createQuoteReplacement(deps),

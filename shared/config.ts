@@ -23,6 +23,12 @@ const traces = z.object({
   PURSER_TRACE_RATIO: z.coerce.number().min(0).max(1).default(1),
 });
 
+/** Where metrics are served, as `host:port`; without a port they are not. */
+const metrics = z.object({
+  PURSER_METRICS_PORT: port.optional(),
+  PURSER_METRICS_HOST: z.string().min(1).default('127.0.0.1'),
+});
+
 const database = z.object({
   DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/, error: 'is not a postgres:// URL' }),
   PURSER_DATABASE_POOL: z.coerce.number().int().min(1).max(200).default(10),
@@ -40,6 +46,7 @@ const targets = z.object({
 
 const api = common
   .extend(traces.shape)
+  .extend(metrics.shape)
   .extend(database.shape)
   .extend(chains.shape)
   .extend(targets.shape)
@@ -81,6 +88,7 @@ const retention = z.object({
 
 const worker = common
   .extend(traces.shape)
+  .extend(metrics.shape)
   .extend(chains.shape)
   .extend(targets.shape)
   .extend(retention.shape)
@@ -107,6 +115,8 @@ const worker = common
     PURSER_GIVE_UP_SECONDS: z.coerce.number().int().min(60).max(2_592_000).default(86_400),
     PURSER_WORKFLOW_BUNDLE: z.string().min(1).optional(),
     PURSER_SPARE_KEYS: z.coerce.number().int().min(0).max(10).default(1),
+    PURSER_GAS_CHECK_MINUTES: z.coerce.number().int().min(1).max(1_440).default(5),
+    PURSER_LOW_GAS_TRANSFERS: z.coerce.number().int().min(1).max(1_000).default(5),
     PURSER_KEY_REFRESH_DAYS: z.coerce.number().int().min(0).max(3_650).default(30),
     PURSER_SMTP_URL: smtpServer.optional(),
     PURSER_MAIL_FROM: mailAddress.optional(),
@@ -136,6 +146,10 @@ function temporal(env: z.output<typeof common>): TemporalOptions {
 function tracesOf(parsed: z.output<typeof traces>) {
   const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, PURSER_TRACE_RATIO: ratio } = parsed;
   return endpoint === undefined ? undefined : { endpoint, ratio };
+}
+
+function metricsOf({ PURSER_METRICS_PORT: port, PURSER_METRICS_HOST: host }: z.output<typeof metrics>) {
+  return port === undefined ? undefined : { host, port };
 }
 
 function registryOptions(
@@ -256,6 +270,7 @@ export function apiConfig(env: Env) {
     database: { url: parsed.DATABASE_URL, max: parsed.PURSER_DATABASE_POOL },
     temporal: temporal(parsed),
     traces: tracesOf(parsed),
+    metrics: metricsOf(parsed),
     registry: registryOptions(env, parsed),
   };
 }
@@ -316,6 +331,7 @@ export function workerConfig(env: Env) {
     database: parsed.DATABASE_URL ? { url: parsed.DATABASE_URL, max: parsed.PURSER_DATABASE_POOL } : undefined,
     temporal: temporal(parsed),
     traces: tracesOf(parsed),
+    metrics: metricsOf(parsed),
     registry: registryOptions(env, parsed),
     policyKeyFile: parsed.PURSER_POLICY_KEY_FILE,
     coordinatorKeyFile: parsed.PURSER_COORDINATOR_KEY_FILE,
@@ -334,6 +350,10 @@ export function workerConfig(env: Env) {
     alertTo: parsed.PURSER_ALERT_TO,
     /** Days after which the shares of a key are made anew by the schedule; 0: never. */
     keyRefreshDays: parsed.PURSER_KEY_REFRESH_DAYS,
+    /** Minutes between looks at what wallets hold for fees. */
+    gasCheckMinutes: parsed.PURSER_GAS_CHECK_MINUTES,
+    /** Usual transfers of a token that a wallet is to be able to pay for; with fewer it is low on coins for fees. */
+    lowTransfers: parsed.PURSER_LOW_GAS_TRANSFERS,
     publicUrl: parsed.PURSER_PUBLIC_URL,
     /** JWKS with the private keys that open secrets of webhooks; the first one is the current one. */
     webhookKeysFile: parsed.PURSER_WEBHOOK_KEYS_FILE,

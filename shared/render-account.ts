@@ -22,6 +22,7 @@ export function renderAccount(row: AccountRow) {
     default_deny: row.default_deny,
     policy_writes: row.policy_writes,
     owner_email: row.owner_email,
+    gas_top_ups: row.gas_top_ups,
     owner_key: row.owner_key,
     created_at: row.created_at.toISOString(),
   };

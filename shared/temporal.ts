@@ -30,6 +30,7 @@ export const workflowNames = {
   maintenance: 'maintenance',
   refreshKeys: 'refreshKeys',
   watchSigners: 'watchSigners',
+  watchGas: 'watchGas',
   restore: 'restore',
   freeze: 'freeze',
 } as const;
@@ -105,6 +106,9 @@ export interface AccountKeyResult {
   readonly accountKeyId: string;
 }
 
+/** The one run of workflow `freeze`, which has no input. */
+export const freezeWorkflowId = 'freeze';
+
 /** Result of workflow `readiness`: the signers as the signing worker sees them. */
 export interface ReadinessResult {
   readonly signers: readonly { readonly party: number; readonly ok: boolean; readonly error?: string }[];
@@ -127,6 +131,22 @@ export interface WatchSignersInput {
   readonly refreshDays: number;
   /** Whether a signer is to have a backup. */
   readonly wantsBackups: boolean;
+}
+
+/** Input of workflow `watchGas`: every chain (CAIP-2) that is served. */
+export interface WatchGasInput {
+  readonly chains: readonly string[];
+}
+/** A chain on which coins for fees are read. */
+export interface ReadGasInput {
+  readonly chain: string;
+}
+/** Wallets of a chain whose coins for fees were read, those of them that are low, and those that could not be read. */
+export interface GasRead {
+  readonly chain: string;
+  readonly read: number;
+  readonly low: number;
+  readonly failed: number;
 }
 
 /** Input of workflow `restore`, whose id is its name. */

@@ -1,10 +1,16 @@
 import { type Client, ScheduleAlreadyRunning, type ScheduleOptions, ScheduleOverlapPolicy } from '@temporalio/client';
-import { queues, type RefreshKeysInput, type WatchSignersInput, workflowNames } from '../shared/temporal.ts';
+import {
+  queues,
+  type RefreshKeysInput,
+  type WatchGasInput,
+  type WatchSignersInput,
+  workflowNames,
+} from '../shared/temporal.ts';
 
 interface Plan extends Required<Pick<ScheduleOptions, 'spec' | 'policies'>> {
   readonly workflow: keyof typeof workflowNames;
   readonly summary: string;
-  readonly args?: readonly (RefreshKeysInput | WatchSignersInput)[];
+  readonly args?: readonly (RefreshKeysInput | WatchGasInput | WatchSignersInput)[];
   /** Why nothing runs by itself; it can still be started by hand. */
   readonly pausedBecause?: string | undefined;
 }
@@ -15,10 +21,19 @@ export interface ScheduleSettings {
   readonly keyRefreshDays: number;
   /** In production a signer without a backup is told of. */
   readonly environment: 'sandbox' | 'production';
+  /** Minutes between looks at what wallets hold for fees. */
+  readonly gasCheckMinutes: number;
+  /** By CAIP-2 id. */
+  readonly chains: readonly string[];
 }
 
 /** What runs by itself, by the id of its schedule. */
-const plans = ({ keyRefreshDays, environment }: ScheduleSettings): Readonly<Record<string, Plan>> => ({
+const plans = ({
+  keyRefreshDays,
+  environment,
+  gasCheckMinutes,
+  chains,
+}: ScheduleSettings): Readonly<Record<string, Plan>> => ({
   reconcile: {
     spec: { intervals: [{ every: '15s' }] },
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '1m' },
@@ -43,6 +58,13 @@ const plans = ({ keyRefreshDays, environment }: ScheduleSettings): Readonly<Reco
     workflow: 'watchSigners',
     args: [{ refreshDays: keyRefreshDays, wantsBackups: environment === 'production' }],
     summary: 'Looks at what each signer holds, and tells operators what is wrong',
+  },
+  'watch-gas': {
+    spec: { intervals: [{ every: `${gasCheckMinutes}m` }] },
+    policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '1m' },
+    workflow: 'watchGas',
+    args: [{ chains }],
+    summary: 'Reads what wallets hold for fees, tells of those that are low, and has funding agents fill them up',
   },
   'refresh-keys': {
     spec: { intervals: [{ every: '1d', offset: '4h' }] },

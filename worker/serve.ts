@@ -6,6 +6,7 @@ import { createChainActivities } from '../activities/chain.ts';
 import { createDeliveryActivities } from '../activities/deliveries.ts';
 import { createDispatcher } from '../activities/dispatch-deliveries.ts';
 import { createCountFolder } from '../activities/fold-counts.ts';
+import { createGasActivities } from '../activities/gas.ts';
 import { createRestoreActivities } from '../activities/restore.ts';
 import { createAuditSealer } from '../activities/seal-audit.ts';
 import { createSigningActivities } from '../activities/signing.ts';
@@ -92,6 +93,7 @@ async function serveWallet({
       ...{ ...common, client, clock: databaseClock, policyKey },
       ...{ maxInFlight, spareKeys, patience, retention },
     }),
+    ...createGasActivities({ ...common, client, registry: createRegistry(config.registry) }),
     ...createRestoreActivities({ ...common, client, registry: createRegistry(config.registry) }),
   });
   await readyMonths(common);
@@ -132,9 +134,9 @@ async function serveChain({
     }),
   );
   const chains = new Map(adapters.map((adapter) => [adapter.chain.id, adapter]));
-  const { patience } = config;
+  const { patience, lowTransfers } = config;
   const firstTriedAt = () => new Date(activityInfo().scheduledTimestampMs);
-  const activities = wrap(createChainActivities({ pool: pool(), chains, clock, firstTriedAt, patience }));
+  const activities = wrap(createChainActivities({ pool: pool(), chains, clock, firstTriedAt, patience, lowTransfers }));
   const { namespace } = config.temporal;
   const worker = await createChainWorker({ connection, namespace, activities, gate, observed });
   const wake = (transactionId: string) => client.workflow.getHandle(transactionId).signal(messageNames.chainState);

@@ -9,6 +9,7 @@ export { reconcile } from './reconcile.ts';
 export { refreshKeys } from './refresh-keys.ts';
 export { restore } from './restore.ts';
 export { transaction } from './transaction.ts';
+export { watchGas } from './watch-gas.ts';
 export { signerAlertMail, watchSigners } from './watch-signers.ts';
 export { webhookDelivery } from './webhook-delivery.ts';
 export { x402Payment } from './x402-payment.ts';

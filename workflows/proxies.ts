@@ -1,6 +1,7 @@
 import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
 import type { ChainActivities } from '../activities/chain.ts';
 import type { DeliveryActivities } from '../activities/deliveries.ts';
+import type { GasActivities } from '../activities/gas.ts';
 import type { RestoreActivities } from '../activities/restore.ts';
 import type { SigningActivities } from '../activities/signing.ts';
 import type { WalletActivities } from '../activities/wallet.ts';
@@ -211,3 +212,20 @@ export const { findUnsure, restorePayments, endLost, endRuns, secureKeys, resume
     heartbeatTimeout: '15s',
     retry: { initialInterval: '1s', maximumInterval: '10s' },
   });
+
+/** Every wallet of a chain; what is not read now is read by the next run. */
+export const { readGas } = proxyActivities<ChainActivities>({
+  taskQueue: queues.chain,
+  startToCloseTimeout: '90s',
+  scheduleToCloseTimeout: '2m',
+  heartbeatTimeout: '10s',
+  retry: { initialInterval: '2s', maximumAttempts: 2 },
+});
+
+/** Stores payments and starts them; the schedule looks again in some minutes. */
+export const { topUpGas } = proxyActivities<GasActivities>({
+  startToCloseTimeout: '1m',
+  scheduleToCloseTimeout: '2m',
+  heartbeatTimeout: '10s',
+  retry: { initialInterval: '2s', maximumAttempts: 3 },
+});

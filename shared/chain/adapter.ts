@@ -153,6 +153,11 @@ export interface ChainAdapter<
   replacementTerms(p: { owner: string }): Promise<R>;
   /** What an address holds of every token of the chain, all as of one block. */
   balances(p: { owner: string }): Promise<{ readonly atBlock: number; readonly data: readonly TokenBalance[] }>;
+  /**
+   * What a usual transfer of a token costs at most now, in minor units of the native coin; undefined where there are no
+   * tokens.
+   */
+  transferFee(): Promise<bigint | undefined>;
   send(p: { raw: string }): Promise<SendResult>;
   /** The newest block that most endpoints have reached. */
   head(): Promise<Block>;

@@ -1,3 +1,4 @@
+import type { GasTopUp } from '../domain/gas.ts';
 import type { Plan } from '../domain/plans.ts';
 import { newId } from '../ids.ts';
 import type { Queryable } from './pool.ts';
@@ -32,6 +33,8 @@ export interface AccountRow {
   readonly ip_allowlist: readonly string[];
   /** Whether API keys may change policies and templates, or only people. */
   readonly policy_writes: 'any' | 'bearer';
+  /** Agents of it that send coins for fees to the others, one a chain at most. */
+  readonly gas_top_ups: readonly GasTopUp[];
   /** Limits of its own; null: those of the plan. */
   readonly requests_per_minute: number | null;
   readonly requests_per_day: number | null;
@@ -62,6 +65,7 @@ const settable = [
   'owner_email',
   'ip_allowlist',
   'policy_writes',
+  'gas_top_ups',
   'requests_per_minute',
   'requests_per_day',
   'concurrent_requests',
@@ -77,7 +81,8 @@ export async function updateAccount(
   const assignments = names.map((name, index) => `${name} = $${index + 2}`);
   const { rows } = await db.query<AccountRow>(
     `update accounts set ${assignments.join(', ')} where id = $1 returning *`,
-    [id, ...names.map((name) => change[name])],
+    // An array would be taken for one of Postgres.
+    [id, ...names.map((name) => (name === 'gas_top_ups' ? JSON.stringify(change[name]) : change[name]))],
   );
   return rows[0];
 }

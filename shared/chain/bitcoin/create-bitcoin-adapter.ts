@@ -63,6 +63,8 @@ export function createBitcoinAdapter({
       const { atBlock, confirmedSat } = await agreedHoldings(client, { owner });
       return { atBlock, data: chain.tokens.map((token) => ({ token, amountMinor: confirmedSat })) };
     },
+    // Its fee is paid out of what is sent.
+    transferFee: async () => undefined,
     send: ({ raw }) => send(client, { raw }),
     head: () => agreedHead(client, questions),
     blocks: (p) => inBatches(p.numbers, blocksAtOnce, (numbers) => agreedBlocks(client, questions, { numbers })),

@@ -16,6 +16,7 @@ import { replacementTerms } from './replacement-terms.ts';
 import { ask } from './rpc.ts';
 import { send } from './send.ts';
 import { slotOwner } from './slot-owner.ts';
+import { transferFee } from './transfer-fee.ts';
 
 /**
  * An EVM chain behind the interface that all families share.
@@ -52,6 +53,7 @@ export function createEvmAdapter({
     prepare: (transfer) => prepareTransfer(client, { ...transfer, chain, maxFeePerGasCeilingWei: ceilingWei }),
     replacementTerms: ({ owner }) => replacementTerms(client, { owner, ceilingWei }),
     balances: ({ owner }) => balances(client, { owner, tokens: chain.tokens }),
+    transferFee: () => transferFee(client, { ceilingWei }),
     send: ({ raw }) => send(client, { raw }),
     head: () => head(client),
     blocks: ({ numbers }) => blocks(client, { numbers }),

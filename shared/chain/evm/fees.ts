@@ -32,6 +32,19 @@ export function chooseFees({
   return { maxFeePerGasWei: roomyWei < ceilingWei ? roomyWei : ceilingWei, maxPriorityFeePerGasWei: tipWei };
 }
 
+/** What a unit of gas of a payment would offer, in wei, or the ceiling where that is above it; at least one. */
+export function usualFee({
+  baseFeeWei,
+  tipWei,
+  ceilingWei,
+}: {
+  baseFeeWei: bigint;
+  tipWei: bigint;
+  ceilingWei: bigint;
+}): bigint {
+  return larger(1n, smaller(baseFeeWei * baseFeeHeadroom + tipWei, ceilingWei));
+}
+
 /** Nodes take a replacement only for at least a tenth more. Source: geth, Besu, Erigon, Nethermind and Reth by default. */
 const replacementPercent = 110n;
 

@@ -8,6 +8,7 @@ import { tronParameters } from './parameters.ts';
 import { prepareTransfer } from './prepare-transfer.ts';
 import type { TronPrepared } from './prepared.ts';
 import { send } from './send.ts';
+import { transferFee } from './transfer-fee.ts';
 
 /**
  * A Tron chain behind the interface that all families share, by the HTTP API of full nodes.
@@ -38,6 +39,7 @@ export function createTronAdapter({
       prepareTransfer(endpoints, { ...transfer, chain, ceilingSun, ...(former && { former }) }),
     replacementTerms: (p) => replacementTerms(endpoints, p),
     balances: ({ owner }) => balances(endpoints, { owner, tokens: chain.tokens }),
+    transferFee: () => transferFee(endpoints, { ceilingSun }),
     send: (p) => send(endpoints, p),
     head: () => head(endpoints),
     blocks: (p) => blocks(endpoints, p),

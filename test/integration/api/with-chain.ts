@@ -85,7 +85,7 @@ export async function startApiWithChain({
   const chainWorker = await createChainWorker({
     connection,
     namespace: 'default',
-    activities: createChainActivities({ pool, chains, ...patiently }),
+    activities: createChainActivities({ pool, chains, lowTransfers: 5, ...patiently }),
   });
   const running = { wallet: walletWorker.run(), chain: chainWorker.run() };
   async function stopChainWorker() {

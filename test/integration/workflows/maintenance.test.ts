@@ -58,7 +58,7 @@ describe('the daily maintenance', () => {
     } finally {
       await owner.end();
     }
-    await ensureSchedules(world.client, { keyRefreshDays: 30, environment: 'sandbox' });
+    await ensureSchedules(world.client, { keyRefreshDays: 30, environment: 'sandbox', gasCheckMinutes: 5, chains: [] });
     const handle = world.client.schedule.getHandle('maintenance');
     await handle.trigger();
     const { workflowId } = await eventually(

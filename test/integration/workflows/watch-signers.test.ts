@@ -54,7 +54,7 @@ const logOf = (alert: string) => world.logged.filter((line) => line.alert === al
 
 describe('a look at the signers', () => {
   it('is taken by a schedule, and says in words that nothing is wrong', async () => {
-    await ensureSchedules(world.client, { keyRefreshDays: 30, environment: 'sandbox' });
+    await ensureSchedules(world.client, { keyRefreshDays: 30, environment: 'sandbox', gasCheckMinutes: 5, chains: [] });
     const handle = world.client.schedule.getHandle('watch-signers');
     await handle.pause('taken by hand here');
     await handle.trigger();
