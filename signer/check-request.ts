@@ -8,6 +8,7 @@ import { checkIntent, checkWallet } from './check-intent.ts';
 import type { SignerContext } from './context.ts';
 import { chainOf, payloadSchema } from './digest/payload.ts';
 import { refuseBanned } from './fault.ts';
+import type { WalletOwner } from './freeze-book.ts';
 import { PARTIES } from './parties.ts';
 import type { SlotUse } from './records.ts';
 import { Refusal } from './refusal.ts';
@@ -30,10 +31,14 @@ const signRequestSchema = z.strictObject(signRequestShape);
 
 /**
  * Everything that a signer checks by itself, before anything is computed: receipt, wallet, intent, the pair, the records.
- * @returns what the signature would be recorded as
+ * Whether that is frozen is asked afterwards: what was signed before is given again in any case.
+ * @returns what the signature would be recorded as, and whose wallet it is
  * @throws Refusal
  */
-export async function checkRequest(context: SignerContext, body: z.infer<typeof signRequestSchema>): Promise<SlotUse> {
+export async function checkRequest(
+  context: SignerContext,
+  body: z.infer<typeof signRequestSchema>,
+): Promise<{ use: SlotUse; owner: WalletOwner }> {
   const { keyId, path, address, payload, counterparty } = body;
   checkPath(path, payload);
   checkExpiration(payload, context.now());
@@ -56,7 +61,7 @@ export async function checkRequest(context: SignerContext, body: z.infer<typeof 
     ...{ transactionId: receipt.transaction_id, decisionId: receipt.decision_id, replaces: receipt.replaces ?? [] },
   });
   context.store.checkUse(use);
-  return use;
+  return { use, owner: { accountId: receipt.account_id, agentId: receipt.agent_id } };
 }
 
 /** A key of one family's path signs nothing of another's: the same wallet is one thing on one kind of chain. */

@@ -344,6 +344,7 @@ function usableElsewhere(error: unknown): NoAnswer | RefusedBySigner {
     case 'unsupported_call':
     case 'slot_taken':
     case 'limit_exceeded':
+    case 'frozen':
     case 'unknown_key':
     case 'key_exists':
     case 'malformed':
@@ -362,6 +363,7 @@ function usableElsewhere(error: unknown): NoAnswer | RefusedBySigner {
     case 'records_missing':
     case 'limits_differ':
     case 'limits_outdated':
+    case 'freeze_outdated':
     case 'backup_failed':
     case 'unauthenticated':
     case 'replayed':

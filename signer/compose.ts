@@ -4,6 +4,7 @@ import type { SignerConfig } from './config.ts';
 import type { SignerContext } from './context.ts';
 import { engineVersion } from './engine/engine.ts';
 import { loadEngine } from './engine/load.ts';
+import { createFreezeBook } from './freeze-book.ts';
 import { createHoldTable } from './holds.ts';
 import { loadSignerIdentity, type PeerIdentity, parsePublicIdentity, parseVerificationKey } from './identity.ts';
 import { createKeyEncryption } from './kek.ts';
@@ -50,6 +51,7 @@ export async function composeSigner(config: SignerConfig): Promise<SignerContext
     shares: createShareCache({ engine, store }),
     sessions: createSessionTable({ now, onExpired }),
     holds: createHoldTable(),
+    freezes: createFreezeBook({ store }),
     log,
     now,
   };

@@ -3,6 +3,7 @@ import type { Logger } from '../shared/log.ts';
 import type { SignerBackup } from './backup/backup.ts';
 import type { ThresholdEngine } from './engine/engine.ts';
 import type { EngineChoice } from './engine/load.ts';
+import type { FreezeBook } from './freeze-book.ts';
 import type { HoldTable } from './holds.ts';
 import type { PeerIdentity, SignerIdentity } from './identity.ts';
 import type { Party } from './parties.ts';
@@ -28,6 +29,7 @@ export interface SignerContext {
   shares: ShareCache;
   sessions: SessionTable;
   holds: HoldTable;
+  freezes: FreezeBook;
   log: Logger;
   now: () => Date;
 }

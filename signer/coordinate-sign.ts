@@ -5,6 +5,7 @@ import { chainOf, digestOf } from './digest/payload.ts';
 import { SignerFault } from './errors.ts';
 import { newSession } from './new-session.ts';
 import { judgeSignature } from './recorded-signature.ts';
+import type { RefusalCode } from './refusal.ts';
 import type { RelayAnswer, SignedAnswer, StartAnswer } from './sign.ts';
 
 /** One signature over one whole transaction or authorisation, or one input of a Bitcoin transaction. JSON-safe. */
@@ -26,6 +27,9 @@ export interface Signature {
   digest: Hex;
 }
 
+/** Refusals after which the other of the pair is asked to begin. */
+const OTHER_BEGINS: ReadonlySet<RefusalCode> = new Set(['other_epoch', 'frozen']);
+
 interface Run {
   /** Who begins, and who joins. */
   pair: readonly [SignerPeer, SignerPeer];
@@ -37,14 +41,15 @@ interface Run {
 /**
  * Runs one signature between two signers: four requests, each carrying what the other side said; fewer where one of them
  * knows the signature from before. During a refresh one of them may have the newer epoch of the key alone: then the other
- * one begins, whose newest epoch both have.
+ * one begins, whose newest epoch both have. Where it is frozen, the other one is asked too: what was signed before is given
+ * again, and it may be the one that has it.
  * @throws RefusedBySigner, NoAnswer, SignerFault
  */
 export async function coordinateSign(transport: SignerTransport, p: Run): Promise<Signature> {
   try {
     return await runSession(transport, p);
   } catch (error) {
-    if (!(error instanceof RefusedBySigner && error.code === 'other_epoch')) throw error;
+    if (!(error instanceof RefusedBySigner && OTHER_BEGINS.has(error.code))) throw error;
     const [initiator, joiner] = p.pair;
     return runSession(transport, { ...p, pair: [joiner, initiator] });
   }

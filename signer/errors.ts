@@ -10,6 +10,8 @@ export type RefusalReason =
   | 'slot_taken'
   /** More than the account's owner allows. */
   | 'limit_exceeded'
+  /** The payment's agent, its account or the whole is frozen: nothing new is signed until that is lifted. */
+  | 'frozen'
   /** No ready key of that id at this signer. */
   | 'unknown_key'
   /** The key id was used before; key ids are never used twice. */

@@ -11,6 +11,7 @@ import {
   showEpochs,
 } from './epoch.ts';
 import { exportRecords, exportRecordsSchema } from './export-records.ts';
+import { freezeSchema, operatorFreezeSchema, setOperatorFreeze, takeFreeze } from './freeze.ts';
 import { commitKeygen, keygenCommitSchema, keygenStartSchema, startKeygen, stepKeygen } from './keygen.ts';
 import {
   listPayments,
@@ -93,6 +94,8 @@ export const operations = {
   '/v1/refresh/finish': operation(BOTH, attestedEpochSchema, finishEpoch),
   '/v1/limits/set': operation(BOTH, setLimitsSchema, setLimits),
   '/v1/limits/list': operation(BOTH, listLimitsSchema, listLimits),
+  '/v1/freeze': operation(BOTH, freezeSchema, takeFreeze),
+  '/v1/operator-freeze': operation(OPERATOR, operatorFreezeSchema, setOperatorFreeze),
   '/v1/owner-key/register': operation(OPERATOR, registerOwnerKeySchema, registerOwnerKey),
   '/v1/owner-key/replace': operation(BOTH, replaceOwnerKeySchema, replaceOwnerKey),
   '/v1/repair/term': operation(OPERATOR, repairTermSchema, giveTerm),

@@ -10,6 +10,7 @@ export const refusals = {
   unsupported_call: 403,
   slot_taken: 409,
   limit_exceeded: 403,
+  frozen: 403,
   unknown_key: 404,
   key_exists: 409,
   malformed: 400,
@@ -28,6 +29,7 @@ export const refusals = {
   // About what the sender may ask.
   forbidden: 403,
   limits_outdated: 409,
+  freeze_outdated: 409,
   // About the sender: answered without a signature, because nobody is known to listen.
   unauthenticated: 401,
   replayed: 401,

@@ -7,6 +7,8 @@ import type { SignerContext } from './context.ts';
 import { chainOf, digestOf } from './digest/payload.ts';
 import type { SignSession as EngineSession } from './engine/engine.ts';
 import { blaming, refuseBanned, rethrowEngineFault } from './fault.ts';
+import { refuseFrozen } from './freeze.ts';
+import type { WalletOwner } from './freeze-book.ts';
 import { openHop, type SignRun, sealHop } from './hop.ts';
 import { holdLimit, type LimitHold } from './limits.ts';
 import { findRecorded } from './recorded-signature.ts';
@@ -46,6 +48,8 @@ interface SignSession extends Session {
   limit: LimitHold;
   /** What will be recorded and logged when this party releases its part. */
   use: SlotUse;
+  /** Whose wallet it is. */
+  owner: WalletOwner;
   entry: Omit<SigningLogEntry, 'signature'>;
 }
 
@@ -57,12 +61,13 @@ export async function startSign(
   { session, body }: { session: string; body: Body },
 ): Promise<StartAnswer | SignedAnswer> {
   context.sessions.open({ id: session, kind: 'sign' });
-  const use = await checkRequest(context, body);
+  const { use, owner } = await checkRequest(context, body);
   const recorded = await giveRecorded(context, { session, body });
   if (recorded) return recorded;
+  refuseFrozen(context, owner);
   const [epoch] = context.store.activeEpochs(body.keyId);
   if (epoch === undefined) throw new Refusal('unknown_key', `signer ${context.party} has no share of ${body.keyId}`);
-  const state = openSession(context, { session, body, use, epoch, role: 'initiator' });
+  const state = openSession(context, { session, body, use, owner, epoch, role: 'initiator' });
   return work(context, state, async () => {
     const message = await sealHop(context, {
       ...state,
@@ -82,15 +87,16 @@ export async function joinSign(
 ): Promise<RelayAnswer | SignedAnswer> {
   const { epoch, message, ...request } = body;
   context.sessions.open({ id: session, kind: 'sign' });
-  const use = await checkRequest(context, request);
+  const { use, owner } = await checkRequest(context, request);
   const recorded = await giveRecorded(context, { session, body: request });
   if (recorded) return recorded;
+  refuseFrozen(context, owner);
   const held = context.store.activeEpochs(request.keyId);
   if (!held.includes(epoch)) {
     const { keyId } = request;
     throw new Refusal('other_epoch', `signer ${context.party} holds key ${keyId} at epoch ${held}, not ${epoch}`);
   }
-  const state = openSession(context, { session, body: request, use, epoch, role: 'joiner' });
+  const state = openSession(context, { session, body: request, use, owner, epoch, role: 'joiner' });
   return work(context, state, async () => {
     const { batches: heard, news } = await openHop(context, { ...state, hop: 1, message });
     await state.limit.hear(news);
@@ -155,10 +161,11 @@ async function conclude(context: SignerContext, { state, message }: Step): Promi
 
 /**
  * Binds the slot, counts what it may cost, and logs, as one: durable on return. What another run has bound meanwhile counts.
- * @throws Refusal `slot_taken`; then nothing may leave
+ * @throws Refusal `slot_taken`, or `frozen` where that came meanwhile; then nothing may leave
  */
-function record(context: SignerContext, { use, entry, limit }: SignSession, signature: Uint8Array | null): void {
+function record(context: SignerContext, { use, owner, entry, limit }: SignSession, signature: Uint8Array | null): void {
   const { keyId, address, digest } = entry;
+  refuseFrozen(context, owner);
   context.store.transaction(() => {
     context.store.bindUse(use);
     limit.settle();
@@ -181,9 +188,9 @@ async function giveRecorded(
 
 function openSession(
   context: SignerContext,
-  p: { session: string; body: Body; use: SlotUse; epoch: number; role: SignSession['role'] },
+  p: { session: string; body: Body; use: SlotUse; owner: WalletOwner; epoch: number; role: SignSession['role'] },
 ): SignSession {
-  const { use, epoch, role } = p;
+  const { use, owner, epoch, role } = p;
   const { keyId, path, address, payload, receipt, counterparty } = p.body;
   const share = context.shares.child({ keyId, path, epoch });
   const own = walletAddress({ publicKey: share.publicKey, chain: chainOf(payload) });
@@ -213,7 +220,7 @@ function openSession(
     engine.free();
     limit.close();
   };
-  return { role, run, engine, limit, use, entry, close };
+  return { role, run, engine, limit, use, owner, entry, close };
 }
 
 /** @throws Refusal `limit_exceeded`, `busy` */

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { BackupStatus } from './backup/backup.ts';
 import type { SignerContext } from './context.ts';
+import type { FreezeStatus } from './freeze-book.ts';
 import type { Party } from './parties.ts';
 import type { KekStatus } from './rotate-kek.ts';
 import type { Ban } from './store/bans.ts';
@@ -15,6 +16,8 @@ export interface SignerStatus {
   bans: Ban[];
   /** Limits that owners set, by key and wallet (`*`: all that have none of their own). */
   limits: { keyId: string; wallet: string; version: number }[];
+  /** What it signs nothing new for. */
+  frozen: FreezeStatus;
   kek: KekStatus;
   /** Null: there is no target for one. */
   backup: BackupStatus | null;
@@ -34,7 +37,7 @@ export async function status(
   context: SignerContext,
   { body: { after } }: { body: z.infer<typeof statusSchema> },
 ): Promise<StatusPage> {
-  const { party, engine, store, kekRotation, backup } = context;
+  const { party, engine, store, freezes, kekRotation, backup } = context;
   const keys = store.listKeys({ after, limit: PAGE_KEYS });
   const next = keys.length === PAGE_KEYS ? keys.at(-1)!.keyId : null;
   const isOfPage = ({ keyId }: { keyId: string }) => keyId > after && (next === null || keyId <= next);
@@ -47,6 +50,7 @@ export async function status(
       .listLimits()
       .filter(isOfPage)
       .map(({ keyId, wallet, version }) => ({ keyId, wallet, version })),
+    frozen: freezes.status(),
     kek: kekRotation.status(),
     backup: backup.status(),
     next,

@@ -4,6 +4,7 @@ import { type BanStore, createBanStore } from './store/bans.ts';
 import { openDatabase, transaction } from './store/database.ts';
 import { createDumpStore, type DumpStore } from './store/dump.ts';
 import { createEpochStore, type EpochStore } from './store/epochs.ts';
+import { createFreezeStore, type FreezeStore } from './store/freezes.ts';
 import { createLimitStore, type LimitStore } from './store/limits.ts';
 import { createMergeStore, type MergeStore } from './store/merge.ts';
 import { createRecordStore, type RecordStore } from './store/records.ts';
@@ -24,7 +25,8 @@ export interface SignerStore
     MergeStore,
     SigningLog,
     LimitStore,
-    SpendingStore {
+    SpendingStore,
+    FreezeStore {
   /** Several changes as one: durable on return, undone when `run` throws. */
   transaction<T>(run: () => T): T;
   close(): void;
@@ -55,6 +57,7 @@ export function openSignerStore(p: {
     ...createSigningLog({ ...p, db }),
     ...createLimitStore({ ...p, db }),
     ...createSpendingStore({ db }),
+    ...createFreezeStore({ ...p, db }),
     transaction: (run) => transaction(db, run),
     close: () => db.close(),
   };

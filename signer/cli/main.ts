@@ -4,6 +4,7 @@ import type { SignerClient } from '../client.ts';
 import { backupCommands } from './backup.ts';
 import { type Command, UsageError } from './command.ts';
 import { connectSigners } from './connect.ts';
+import { freezeCommands } from './freeze.ts';
 import { limitsCommands } from './limits.ts';
 import { ownerKeyCommands } from './owner-key.ts';
 import { refreshCommands } from './refresh.ts';
@@ -19,6 +20,7 @@ const commands: Readonly<Record<string, Command>> = {
   ...refreshCommands,
   ...repairCommands,
   ...unbanCommands,
+  ...freezeCommands,
   ...ownerKeyCommands,
   ...limitsCommands,
 };

@@ -144,4 +144,21 @@ export const migrations: readonly string[] = [
   `
   create index signing_log_by_payment on signing_log (transaction_id, seq);
   `,
+  // 5: what is frozen.
+  `
+  -- The newest word of the policy step about everything that is frozen, as it was signed.
+  create table freeze_order (
+    only_one integer primary key check (only_one = 1),
+    version integer not null,
+    document text not null,
+    at_ms integer not null
+  ) strict;
+  -- Whether the operator has frozen this signer. No row is ever deleted: a backup would not tell.
+  create table operator_freeze (
+    only_one integer primary key check (only_one = 1),
+    -- Null: he lifted it.
+    reason text,
+    at_ms integer not null
+  ) strict;
+  `,
 ];
