@@ -173,6 +173,32 @@ describe('a payment', () => {
   });
 });
 
+describe('a service that is away', () => {
+  it('is told of when it goes, not at every try', async () => {
+    const before = new Map(['api', 'worker'].map((name) => [name, linesOf(name).length]));
+    const troubles = (name: string) =>
+      linesOf(name)
+        .slice(before.get(name))
+        .filter(({ level }) => level >= levels.warn);
+    await stack.halt('temporal');
+    await eventually(
+      async () => troubles('worker').length,
+      (count) => count > 0,
+      soon,
+    );
+    const { id } = await pay();
+    await stack.start('temporal');
+    await ended(id);
+    const words = troubles('worker').map(({ level, msg }) => `${level} ${msg.replaceAll(/\d+/g, '#')}`);
+    expect(words.toSorted()).toEqual([...new Set(words)].toSorted());
+    // Of the payment that could not be begun at once, and of nothing else.
+    for (const line of troubles('api')) expect(line.transaction_id, JSON.stringify(line)).toBe(id);
+    // All that the worker wrote is JSON.
+    const text = readFileSync(join(stack.logDir, 'worker.log'), 'utf8');
+    expect(text.split('\n').filter((line) => line !== '' && !line.startsWith('{'))).toEqual([]);
+  });
+});
+
 const named = (spans: readonly ReceivedSpan[], name: string) => spans.filter((span) => span.name === name);
 function only(spans: readonly ReceivedSpan[], name: string): ReceivedSpan {
   const found = named(spans, name);
