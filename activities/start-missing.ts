@@ -7,6 +7,7 @@ import { listUnwatchedChains } from '../shared/db/unattended.ts';
 import type { ReconcileResult } from '../shared/domain/reconcile.ts';
 import { messageNames } from '../shared/temporal.ts';
 import { repairLeftovers } from './repair-leftovers.ts';
+import { settleFreezes } from './settle-freezes.ts';
 import { type VisitDependencies, visitPayments } from './visit-payments.ts';
 import { withHeartbeat } from './with-heartbeat.ts';
 
@@ -27,6 +28,7 @@ export function createStartMissing(deps: VisitDependencies) {
     return withHeartbeat(async () => {
       if (await noteDatabase(pool))
         logger.error({ alert: 'database_restored' }, 'the database is another one: all is frozen');
+      await settleFreezes(deps);
       const unwatched = await listUnwatchedChains(pool);
       for (const each of unwatched) logger.error(each, 'payments wait on a chain that nobody watches');
       const visits = await visitPayments(deps, { unwatched: unwatched.map(({ chain }) => chain) });

@@ -11,30 +11,37 @@ const width = 10;
 /** Payments that are told in one run; the reconcile schedule goes on with the rest. */
 const maxPayments = 20_000;
 
+interface WakeDependencies {
+  readonly pool: Pool;
+  readonly client: Client;
+  readonly logger: Logger;
+}
+
 /**
  * Tells payments that waited because they were frozen to look again. A hint: where it gets lost, they look by themselves
- * after a while, ten minutes at most. Safe to repeat, and from several workers at once.
+ * after a while, ten minutes at most. Safe to repeat, and from several processes at once.
  * @returns how many were told
  */
-export function createWakeThawed({ pool, client, logger }: { pool: Pool; client: Client; logger: Logger }) {
-  return function wakeThawed(): Promise<number> {
-    return withHeartbeat(async () => {
-      let told = 0;
-      while (told < maxPayments) {
-        const ids = await takeThawed(pool, { limit: batchSize });
-        for (let start = 0; start < ids.length; start += width)
-          await Promise.all(ids.slice(start, start + width).map(tell));
-        told += ids.length;
-        if (ids.length < batchSize) break;
-      }
-      return told;
-    });
-  };
-
-  async function tell(paymentId: string): Promise<void> {
-    await client.workflow
-      .getHandle(paymentId)
-      .signal(messageNames.replace)
-      .catch((error: unknown) => logger.info({ payment_id: paymentId, error: String(error) }, 'no workflow to tell'));
+export async function wakeThawed(deps: WakeDependencies): Promise<number> {
+  let told = 0;
+  while (told < maxPayments) {
+    const ids = await takeThawed(deps.pool, { limit: batchSize });
+    for (let start = 0; start < ids.length; start += width)
+      await Promise.all(ids.slice(start, start + width).map((paymentId) => tell(deps, paymentId)));
+    told += ids.length;
+    if (ids.length < batchSize) break;
   }
+  return told;
+}
+
+/** The same as an activity. */
+export function createWakeThawed(deps: WakeDependencies) {
+  return (): Promise<number> => withHeartbeat(() => wakeThawed(deps));
+}
+
+async function tell({ client, logger }: WakeDependencies, paymentId: string): Promise<void> {
+  await client.workflow
+    .getHandle(paymentId)
+    .signal(messageNames.replace)
+    .catch((error: unknown) => logger.info({ payment_id: paymentId, error: String(error) }, 'no workflow to tell'));
 }

@@ -1,7 +1,10 @@
 import { type AgentRow, findAgent, hasOrHadAgent, shareAgent } from '../shared/db/agents.ts';
+import type { FreezeRow } from '../shared/db/freezes.ts';
 import type { Queryable } from '../shared/db/pool.ts';
+import { describeFreeze } from '../shared/domain/describe-freeze.ts';
 import { PurserError } from '../shared/errors.ts';
 import { isId } from '../shared/ids.ts';
+import { renderFreeze } from '../shared/render-freeze.ts';
 
 /** The agent that a body or a query names by `agent_id`. @throws PurserError 400, the same for unknown and for another account's */
 export async function requireAgent(
@@ -48,5 +51,12 @@ export async function requireActiveAgent(db: Queryable, named: { id: string; acc
 export function inactiveAgent(id: string, { param }: { param?: string } = {}): PurserError {
   return new PurserError('agent_inactive', `Agent ${id} is inactive: it sends nothing until it is active again.`, {
     param,
+  });
+}
+
+/** That an agent may not pay now because it is frozen, or something wider is. */
+export function frozenAgent(id: string, freeze: FreezeRow): PurserError {
+  return new PurserError('agent_inactive', `Agent ${id} cannot pay. ${describeFreeze(freeze)}`, {
+    details: { agent_id: id, freeze: renderFreeze(freeze) },
   });
 }

@@ -12,6 +12,7 @@ import type { DeliveryRow } from '../shared/db/webhook-deliveries.ts';
 import type { X402PaymentRow } from '../shared/db/x402-payments.ts';
 import type { SessionRow } from '../shared/db/x402-sessions.ts';
 import { PurserError } from '../shared/errors.ts';
+import { startFreeze } from '../shared/freeze-start.ts';
 import type { Logger } from '../shared/log.ts';
 import { noteInLog } from '../shared/log-context.ts';
 import {
@@ -20,6 +21,7 @@ import {
   accountKeyWorkflowId,
   type BalancesInput,
   type ChainBalances,
+  freezeWorkflowId,
   messageNames,
   type QuoteInput,
   queues,
@@ -56,6 +58,8 @@ export interface TemporalGateway {
   tellAnswer(paymentId: string, decision: 'approved' | 'rejected'): Promise<void>;
   /** Tells a payment that its cancellation or a replacement was asked for: a hint, as above. */
   tellReplace(transactionId: string): Promise<void>;
+  /** Has the signers told what is frozen: a hint, as above. */
+  tellFreeze(): Promise<void>;
   /**
    * Starts the x402 payment's workflow and waits until its authorisation is issued, or it is known why not now, but never
    * longer than for a decision. The row tells which; it alone makes sure that the payment goes on.
@@ -142,6 +146,11 @@ export function createTemporalGateway({
     tellReplace: (transactionId) =>
       hint('the payment was not told what is wanted; it will find it', transactionId, () =>
         workflow.getHandle(transactionId).signal(messageNames.replace),
+      ),
+
+    tellFreeze: () =>
+      hint('the signers were not told what is frozen; they will be within 15 seconds', freezeWorkflowId, () =>
+        startFreeze(client),
       ),
 
     async payX402(row, { log }) {

@@ -1,6 +1,7 @@
 import type { Registry, Token } from '../../shared/chain/registry.ts';
 import { findAgent } from '../../shared/db/agents.ts';
 import type { Acting } from '../../shared/db/audit.ts';
+import { currentFreeze } from '../../shared/db/freezes.ts';
 import type { Pool } from '../../shared/db/pool.ts';
 import {
   findX402Payment,
@@ -15,7 +16,7 @@ import { PurserError } from '../../shared/errors.ts';
 import { newId } from '../../shared/ids.ts';
 import type { Logger } from '../../shared/log.ts';
 import type { Once } from '../idempotency.ts';
-import { inactiveAgent } from '../require-agent.ts';
+import { frozenAgent, inactiveAgent } from '../require-agent.ts';
 import { requireAmount } from '../require-amount.ts';
 import type { PayBody } from '../schemas/x402.ts';
 import type { TemporalGateway } from '../temporal-gateway.ts';
@@ -71,6 +72,8 @@ async function resolve(
   if (session.status !== 'active') throw sessionOver(session);
   const agent = await findAgent(pool, { id: agentId, accountId });
   if (agent?.status !== 'active') throw inactiveAgent(agentId);
+  const freeze = await currentFreeze(pool, { accountId, agentId });
+  if (freeze) throw frozenAgent(agentId, freeze);
   requireAllowed(session, { targetUrl });
   const { method, headers = {} } = body;
   const required = await probe({ url: targetUrl, method, headers, body: body.body });

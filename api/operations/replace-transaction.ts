@@ -1,8 +1,10 @@
 import { familyOf } from '../../shared/chain/families.ts';
 import { lockAgent } from '../../shared/db/agents.ts';
 import { type Acting, insertAudit } from '../../shared/db/audit.ts';
-import { inTransaction, type Pool } from '../../shared/db/pool.ts';
-import { lockTransaction, showTransaction, type TransactionRow } from '../../shared/db/transactions.ts';
+import { currentFreeze } from '../../shared/db/freezes.ts';
+import { inTransaction, type Pool, type Queryable } from '../../shared/db/pool.ts';
+import { lockTransaction, putNotice, showTransaction, type TransactionRow } from '../../shared/db/transactions.ts';
+import { describeFreeze } from '../../shared/domain/describe-freeze.ts';
 import { PurserError } from '../../shared/errors.ts';
 import { renderTransaction } from '../../shared/render-transaction.ts';
 import { cancelPayment, type Standing, speedUpPayment } from '../../shared/replace-payment.ts';
@@ -46,6 +48,7 @@ export async function replaceTransaction(
     await lockTransaction(db, { id });
     const before = (await showTransaction(db, { id }))!;
     const standing = await work(db, row);
+    if (!standing) await noteFreeze(db, row);
     const after = (await showTransaction(db, { id }))!;
     if (standing)
       throw new PurserError(code, `${explain(after, standing)}: it cannot be ${verb}.${because(after, standing)}`, {
@@ -67,6 +70,12 @@ export async function replaceTransaction(
   });
   await temporal.tellReplace(id);
   return answer;
+}
+
+/** What is to replace what was signed needs a signature as well: it waits for the end of a freeze. */
+async function noteFreeze(db: Queryable, { id, account_id: accountId, agent_id: agentId }: TransactionRow) {
+  const freeze = await currentFreeze(db, { accountId, agentId });
+  if (freeze) await putNotice(db, { id, notice: describeFreeze(freeze) });
 }
 
 function explain({ id, status, block_number }: TransactionRow, standing: Standing): string {

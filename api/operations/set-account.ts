@@ -6,18 +6,21 @@ import { isInNetworks } from '../../shared/domain/networks.ts';
 import { plansWithAllowlist } from '../../shared/domain/plans.ts';
 import { PurserError } from '../../shared/errors.ts';
 import { renderAccount } from '../../shared/render-account.ts';
+import { type FreezeWish, setFrozen } from './set-frozen.ts';
 
 interface Setting {
   readonly id: string;
   readonly change: AccountChange;
   readonly acting: Acting;
+  /** Whether it is to be frozen, or not any more. */
+  readonly wish?: FreezeWish;
 }
 
 /**
  * Sets what is given of an account and leaves the rest; with its audit entry, in one database transaction.
  * @param from the address of whoever asks; null for an operator, who comes by no network
  * @returns the account as it is then, unless there is none
- * @throws PurserError 403 where the plan has no allowlist; 400 for one that would shut out whoever asks
+ * @throws PurserError 403 where the plan has no allowlist, or the freeze is the operator's; 400 for one that would shut out whoever asks
  */
 export function setAccount(
   pool: Pool,
@@ -41,7 +44,7 @@ export function setPlan(pool: Pool, setting: Setting): Promise<AccountRow | unde
 
 function change(
   pool: Pool,
-  { id, change, acting }: Setting,
+  { id, change, acting, wish = {} }: Setting,
   {
     action,
     judge,
@@ -52,6 +55,7 @@ function change(
   },
 ): Promise<AccountRow | undefined> {
   return inTransaction(pool, async (db) => {
+    await setFrozen(db, { subject: { scope: 'account', accountId: id }, wish, acting });
     const before = await lockAccount(db, { id });
     if (!before) return undefined;
     judge(before);

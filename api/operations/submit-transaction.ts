@@ -1,5 +1,6 @@
 import type { Registry } from '../../shared/chain/registry.ts';
 import { type Acting, insertAudit } from '../../shared/db/audit.ts';
+import { currentFreeze } from '../../shared/db/freezes.ts';
 import type { Pool, Queryable } from '../../shared/db/pool.ts';
 import {
   findTransaction,
@@ -8,6 +9,7 @@ import {
   type NewTransaction,
   type TransactionRow,
 } from '../../shared/db/transactions.ts';
+import { describeFreeze } from '../../shared/domain/describe-freeze.ts';
 import { formatAmount } from '../../shared/domain/money.ts';
 import { PurserError } from '../../shared/errors.ts';
 import { newId } from '../../shared/ids.ts';
@@ -51,8 +53,8 @@ export async function submitTransaction(
     store: (db) => store(db, { row, acting }),
     find: () => getTransaction(pool, { id: row.id }),
   });
-  if ((await temporal.decideTransaction(stored, { log })) === 'undecided') return stored;
-  return unlessDenied(await reread(pool, { stored, log }));
+  if ((await temporal.decideTransaction(stored, { log })) === 'undecided') return withFreeze(pool, stored);
+  return withFreeze(pool, unlessDenied(await reread(pool, { stored, log })));
 }
 
 /** In one database transaction. */
@@ -82,7 +84,15 @@ export async function submittedTransaction(
 ): Promise<TransactionRow> {
   const row = await findTransaction(pool, { id, accountId });
   if (!row) throw new Error(`Transaction ${id} has gone, and its key is still there.`);
-  return unlessDenied(row);
+  return withFreeze(pool, unlessDenied(row));
+}
+
+/** Says that a payment waits for the end of a freeze, also before it has come as far as that. */
+async function withFreeze(pool: Pool, row: TransactionRow): Promise<TransactionRow> {
+  if (row.status !== 'pending' || row.hash !== null || row.notice !== null) return row;
+  // The payment is stored: nothing that is only for its notice may fail the answer.
+  const freeze = await currentFreeze(pool, { accountId: row.account_id, agentId: row.agent_id }).catch(() => undefined);
+  return freeze ? { ...row, notice: describeFreeze(freeze) } : row;
 }
 
 /** The row after the decision. When it cannot be read, the one before is still true: stored, and pending. */

@@ -2,6 +2,7 @@ import { askPeople } from '../../shared/ask-people.ts';
 import { lockAgent, lockWallet } from '../../shared/db/agents.ts';
 import { type Acting, insertAudit } from '../../shared/db/audit.ts';
 import { databaseClock } from '../../shared/db/clock.ts';
+import { currentFreeze } from '../../shared/db/freezes.ts';
 import { putHolds } from '../../shared/db/holds.ts';
 import type { Queryable } from '../../shared/db/pool.ts';
 import {
@@ -24,7 +25,7 @@ import { denialFailure } from '../../shared/payment-failures.ts';
 import { renderX402Payment } from '../../shared/render-x402.ts';
 import { reservePayment } from '../../shared/reserve-payment.ts';
 import { holdRest } from '../../shared/x402-budget.ts';
-import { inactiveAgent } from '../require-agent.ts';
+import { frozenAgent, inactiveAgent } from '../require-agent.ts';
 import { sessionOver } from './x402-payment-answer.ts';
 
 /**
@@ -44,6 +45,8 @@ export async function takeX402Payment(
   const row = await insertX402Payment(db, payment);
   if (agent?.status !== 'active') throw inactiveAgent(agentId);
   if (session.status !== 'active') throw sessionOver(session);
+  const freeze = await currentFreeze(db, { accountId, agentId });
+  if (freeze) throw frozenAgent(agentId, freeze);
   await insertAudit(db, {
     accountId,
     agentId,

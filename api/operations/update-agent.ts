@@ -5,11 +5,12 @@ import { inTransaction, type Pool } from '../../shared/db/pool.ts';
 import { isNameConflict, nameTaken } from '../name-taken.ts';
 import { renderAgent } from '../render/agent.ts';
 import type { UpdateAgentBody } from '../schemas/agents.ts';
+import { setFrozen } from './set-frozen.ts';
 
 /**
- * Changes an agent's name, description or metadata; what is not given stays. A change that changes nothing is not logged.
+ * Changes an agent's name, description or metadata, or whether it is frozen; what is not given stays. A change that changes nothing is not logged.
  * @returns the agent as it is now, unless it was deleted meanwhile
- * @throws PurserError 400 for a taken name
+ * @throws PurserError 400 for a taken name; 403 for a freeze that is not theirs to lift
  */
 export async function changeAgent(
   pool: Pool,
@@ -18,6 +19,7 @@ export async function changeAgent(
   const { agent_name: agentName, agent_description: agentDescription, metadata } = body;
   try {
     return await inTransaction(pool, async (db) => {
+      await setFrozen(db, { subject: { scope: 'agent', accountId, agentId: id }, wish: body, acting });
       await lockAgent(db, { id });
       const before = await findAgent(db, { id, accountId });
       await updateAgent(db, { id, accountId, change: { agentName, agentDescription, metadata } });

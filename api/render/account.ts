@@ -1,10 +1,12 @@
 import type { AccountRow } from '../../shared/db/accounts.ts';
+import { currentFreeze } from '../../shared/db/freezes.ts';
 import { type Counted, countPresent } from '../../shared/db/plan-counts.ts';
 import type { Queryable } from '../../shared/db/pool.ts';
 import { planCounts } from '../../shared/domain/plans.ts';
 import { renderAccount } from '../../shared/render-account.ts';
+import { renderFreeze } from '../../shared/render-freeze.ts';
 
-/** An account as on the wire, with what it has of everything that plans limit by number. */
+/** An account as on the wire, with whether it is frozen, and what it has of everything that plans limit by number. */
 export async function showAccount(db: Queryable, row: AccountRow) {
   const { created_at, ...settings } = renderAccount(row);
   const count = async (kind: Counted) => ({
@@ -16,5 +18,7 @@ export async function showAccount(db: Queryable, row: AccountRow) {
     webhooks: await count('webhooks'),
     x402_sessions: await count('x402Sessions'),
   };
-  return { ...settings, counts, created_at };
+  const freeze = await currentFreeze(db, { accountId: row.id });
+  const frozen = { frozen: freeze !== undefined, freeze: freeze ? renderFreeze(freeze) : null };
+  return { ...settings, ...frozen, counts, created_at };
 }

@@ -4,11 +4,18 @@ import { defineEndpoint, type Endpoint } from '../endpoint.ts';
 import { setAccount } from '../operations/set-account.ts';
 import { showAccount } from '../render/account.ts';
 import { account, updateAccountBody } from '../schemas/account.ts';
+import type { TemporalGateway } from '../temporal-gateway.ts';
 
 const tag = 'Account';
 
 /** Endpoints of the caller's account itself. */
-export function createAccountEndpoints({ pool }: { pool: Pool }): Endpoint[] {
+export function createAccountEndpoints({
+  pool,
+  temporal,
+}: {
+  pool: Pool;
+  temporal: Pick<TemporalGateway, 'tellFreeze'>;
+}): Endpoint[] {
   return [
     defineEndpoint({
       method: 'get',
@@ -29,12 +36,18 @@ export function createAccountEndpoints({ pool }: { pool: Pool }): Endpoint[] {
       tag,
       summary: "Change the account's settings",
       description:
-        'What is not given stays. Everything counts from the next request and the next payment on. The plan is set by whoever runs this installation.',
+        'What is not given stays. Everything counts from the next request and the next payment on. The plan is set by whoever runs this installation. `frozen: true` stops all payments of the account: within a second nothing new is signed for it, neither payments nor what would replace them; what was signed is followed to its end, questions can be answered, and payments are still taken and wait. A freeze by whoever runs this installation is lifted by them alone: 403.',
       body: updateAccountBody,
       answer: account,
       errors: ['invalid_request'],
-      handle: async ({ caller: { accountId }, acting, body: { plan: _readOnly, ...change } }) => {
-        const changed = await setAccount(pool, { id: accountId, change, acting, from: acting.ipAddress ?? '' });
+      handle: async ({
+        caller: { accountId },
+        acting,
+        body: { plan: _readOnly, frozen, freeze_reason, ...change },
+      }) => {
+        const wish = { frozen, freeze_reason };
+        const changed = await setAccount(pool, { id: accountId, change, wish, acting, from: acting.ipAddress ?? '' });
+        if (frozen !== undefined) await temporal.tellFreeze();
         return showAccount(pool, existing(changed));
       },
     }),

@@ -25,7 +25,7 @@ const tag = 'Agents';
 
 /** Endpoints of agents. */
 export function createAgentEndpoints(deps: CreateAgentDependencies): Endpoint[] {
-  const { pool } = deps;
+  const { pool, temporal } = deps;
   const find = async ({ caller, id }: { caller: Caller; id: string }) =>
     isId('agent', id) ? findAgent(pool, { id, accountId: caller.accountId }) : undefined;
   return [
@@ -88,9 +88,9 @@ export function createAgentEndpoints(deps: CreateAgentDependencies): Endpoint[] 
       path: '/agents/{id}',
       operationId: 'updateAgent',
       tag,
-      summary: 'Change what an agent is called and what is noted of it',
+      summary: 'Change what an agent is called and what is noted of it, or freeze it',
       description:
-        'What is left out stays as it is; `null` takes a description or metadata away. What the agent may do is not changed by this.',
+        'What is left out stays as it is; `null` takes a description or metadata away. What the agent may do is not changed by this, but by `frozen: true`: within a second nothing new is signed for the agent, and its payments wait until that is lifted. An API key may freeze; it is lifted by people, and a freeze by whoever runs this installation by them alone: 403.',
       body: updateAgentBody,
       answer: agent,
       errors: ['invalid_request', 'resource_not_found'],
@@ -98,6 +98,7 @@ export function createAgentEndpoints(deps: CreateAgentDependencies): Endpoint[] 
       agentOf: (found) => found.id,
       handle: async ({ caller, acting, found, body }) => {
         const changed = await changeAgent(pool, { id: found.id, accountId: caller.accountId, acting, body });
+        if (body.frozen !== undefined) await temporal.tellFreeze();
         return renderAgent(changed ?? gone(found.id));
       },
     }),

@@ -1,4 +1,5 @@
 import { Router } from 'express';
+import { findFreeze } from '../../shared/db/freezes.ts';
 import type { Pool } from '../../shared/db/pool.ts';
 import type { Installation } from '../../shared/installation.ts';
 import type { ReadinessResult } from '../../shared/temporal.ts';
@@ -16,6 +17,8 @@ interface Check {
 
 interface Report {
   readonly ready: boolean;
+  /** Whether the whole installation is frozen: it takes payments and signs none. Null where that is not known. */
+  readonly frozen: boolean | null;
   readonly checks: {
     readonly postgres: Check;
     readonly temporal: Check;
@@ -40,22 +43,26 @@ export function createHealthRouter(deps: HealthDependencies): Router {
     response.json({ status: 'ok' });
   });
   router.get('/readyz', async (_request, response) => {
-    const { ready, checks } = await report();
+    const { ready, frozen, checks } = await report();
     response.setHeader('Cache-Control', 'no-store');
-    response.status(ready ? 200 : 503).json({ status: ready ? 'ready' : 'not_ready', checks });
+    response.status(ready ? 200 : 503).json({ status: ready ? 'ready' : 'not_ready', frozen, checks });
   });
   return router;
 }
 
 async function makeReport({ pool, temporal, installation }: HealthDependencies): Promise<Report> {
-  const [postgres, server, belongs, signers] = await Promise.all([
+  const [frozen, postgres, server, belongs, signers] = await Promise.all([
+    findFreeze(pool, { scope: 'installation' }).then(
+      (freeze) => freeze !== undefined,
+      () => null,
+    ),
     check(() => pool.query('select 1'), 'Postgres does not answer.'),
     check(() => temporal.ping(), 'Temporal does not answer.'),
     check(() => requireRight(installation), 'It is not known yet whether this process may work with both.'),
     checkSigners(temporal),
   ]);
   const checks = { postgres, temporal: server, installation: belongs, signers };
-  return { ready: Object.values(checks).every(({ ok }) => ok), checks };
+  return { ready: Object.values(checks).every(({ ok }) => ok), frozen, checks };
 }
 
 /** The process ends by itself when something is wrong; until then it is not ready. */

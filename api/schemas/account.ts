@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { readNetwork } from '../../shared/domain/networks.ts';
 import { plans } from '../../shared/domain/plans.ts';
 import { emailAddress, instant, optional, text } from './common.ts';
+import { freezeMembers, frozenMembers, isReasonAlone, reasonAlone } from './freeze.ts';
 
 /** Networks of an allowlist at most. */
 export const maxNetworks = 100;
@@ -59,11 +60,13 @@ export const updateAccountBody = z
     default_deny: optional(defaultDeny),
     policy_writes: optional(policyWrites),
     owner_email: optional(emailAddress('Whom the built-in policy templates ask for approval.')),
+    ...freezeMembers,
     plan: readOnlyPlan,
   })
   .refine((given) => Object.values(given).some((value) => value !== undefined && value !== null), {
-    error: 'must have at least one of name, ip_allowlist, default_deny, policy_writes and owner_email.',
+    error: 'must have at least one of name, ip_allowlist, default_deny, policy_writes, owner_email and frozen.',
   })
+  .refine((given) => !isReasonAlone(given), reasonAlone)
   .meta({ example: { default_deny: true, policy_writes: 'bearer' } });
 
 const limit = (description: string, example: number) =>
@@ -105,6 +108,7 @@ export const account = z
         'Public key (Ed25519) of who sets limits inside the signers, as it was named when the account was made. Null: nobody was. Which one counts now, the signers say: `npm run signers -- limits show`.',
       example: '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo',
     }),
+    ...frozenMembers,
     created_at: instant,
   })
   .meta({ id: 'Account' });

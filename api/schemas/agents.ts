@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { chainId, instant, listOf, optional, pageParameters, text } from './common.ts';
+import { freezeMembers, frozenMembers, isReasonAlone, reasonAlone } from './freeze.ts';
 
 /** Largest `metadata`, in bytes of UTF-8. */
 const maxMetadataBytes = 16 * 1024;
@@ -52,10 +53,12 @@ export const updateAgentBody = z
     agent_name: optional(agentName),
     agent_description: agentDescription.nullable().optional(),
     metadata: metadata.nullable().optional(),
+    ...freezeMembers,
   })
   .refine((given) => Object.values(given).some((value) => value !== undefined), {
-    error: 'must have at least one of agent_name, agent_description and metadata.',
+    error: 'must have at least one of agent_name, agent_description, metadata and frozen.',
   })
+  .refine((given) => !isReasonAlone(given), reasonAlone)
   .meta({ example: { agent_description: 'Buys data sets for the sales team.' }, minProperties: 1 });
 export type UpdateAgentBody = z.output<typeof updateAgentBody>;
 
@@ -92,6 +95,7 @@ export const agent = z
       })
       .meta({ description: 'The wallet, whose key no single process ever holds.' }),
     status: status.meta({ description: 'An inactive agent sends nothing.', example: 'active' }),
+    ...frozenMembers,
     metadata: z.string().nullable().meta({ description: 'As sent.', example: '{"team":"ops"}' }),
     created_at: instant,
   })

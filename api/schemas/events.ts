@@ -17,7 +17,7 @@ export const event = z
     livemode: z.boolean().meta({ description: 'Whether this installation is for production.', example: false }),
     data: z.record(z.string(), z.unknown()).meta({
       description:
-        'What it happened to, as it was then. payment.*: the Transaction. policy.violated: the denial. approval.*: the Approval. agent.*: the Agent. x402.*: the session or the payment. webhook.*: the Webhook.',
+        'What it happened to, as it was then. payment.*: the Transaction. policy.violated: the denial. approval.*: the Approval. account.frozen, account.unfrozen, agent.frozen, agent.unfrozen: `account_id`, `agent_id`, and the freeze: its scope (`installation` as well), `reason`, `frozen_by` and `frozen_at`. agent.*: otherwise the Agent. x402.*: the session or the payment. webhook.*: the Webhook.',
     }),
   })
   .meta({ id: 'Event', description: 'Something that happened. What is sent to webhooks is exactly this object.' });
@@ -29,7 +29,7 @@ export const listEventsQuery = withTimeRange(
     ...pageParameters,
     type: eventType.optional().meta({ description: 'Only events of this kind.' }),
     resource_id: idParameter(
-      'Only what happened to this transaction, approval, agent, x402 session, x402 payment or webhook.',
+      'Only what happened to this transaction, approval, account, agent, x402 session, x402 payment or webhook.',
     ),
     ...timeRange,
   }),

@@ -1,3 +1,4 @@
+import type { ShownFreeze } from './freezes.ts';
 import type { Queryable } from './pool.ts';
 
 export type AgentStatus = 'active' | 'inactive';
@@ -12,6 +13,8 @@ export interface AgentRow {
   readonly status: AgentStatus;
   readonly chain: string;
   readonly created_at: Date;
+  /** The widest freeze of it, if any. */
+  readonly freeze: ShownFreeze | null;
   readonly wallet_id: string;
   readonly address: string;
 }
@@ -57,7 +60,11 @@ export async function isAgentNameTaken(
   return rowCount !== 0;
 }
 
-const withWallet = `select agents.*, wallets.id as wallet_id, wallets.address
+const freezeOf = `(select to_jsonb(f) from freezes f
+  where f.scope = 'installation' or (f.scope = 'account' and f.account_id = agents.account_id)
+    or (f.scope = 'agent' and f.agent_id = agents.id)
+  order by array_position(array['installation', 'account', 'agent'], f.scope) limit 1)`;
+const withWallet = `select agents.*, wallets.id as wallet_id, wallets.address, ${freezeOf} as freeze
   from agents join wallets on wallets.agent_id = agents.id`;
 
 const present = `${withWallet} where agents.id = $1 and agents.account_id = $2 and agents.deleted_at is null`;

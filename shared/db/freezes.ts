@@ -14,6 +14,14 @@ export interface FreezeRow {
   readonly created_at: Date;
 }
 
+/** Whether it is of whoever runs the installation, or of the service itself: then nobody else lifts it. */
+export function isOperators({ frozen_by }: Pick<FreezeRow, 'frozen_by'>): boolean {
+  return frozen_by === 'operator' || frozen_by === 'system';
+}
+
+/** A freeze as read with what is frozen: JSON of the database, or a row. */
+export type ShownFreeze = Pick<FreezeRow, 'scope' | 'reason' | 'frozen_by'> & { readonly created_at: Date | string };
+
 /** What is frozen, or is to be. */
 export type FreezeSubject =
   | { readonly scope: 'installation' }
@@ -36,7 +44,7 @@ const isSubject = 'scope = $1 and account_id is not distinct from $2 and agent_i
 /**
  * Freezes, in the caller's database transaction: whoever allows a signature afterwards sees it, and whoever has begun to
  * is waited for. Take it before any other lock.
- * @returns the row as it is now, and whether this call made it
+ * @returns the row as it is now, and whether this call made it, or made it the operator's
  */
 export async function freeze(
   db: Queryable,
@@ -49,7 +57,14 @@ export async function freeze(
     [...valuesOf(subject), newId('frz'), reason, by],
   );
   if (rows[0]) await nextVersion(db);
-  return { row: rows[0] ?? (await findFreeze(db, subject))!, isNew: rows[0] !== undefined };
+  if (rows[0]) return { row: rows[0], isNew: true };
+  const before = (await findFreeze(db, subject))!;
+  if (!isOperators({ frozen_by: by }) || isOperators(before)) return { row: before, isNew: false };
+  // From now on it is the operator's, and nobody of the account can lift it.
+  const taken = await db.query<FreezeRow>('update freezes set frozen_by = $2, reason = $3 where id = $1 returning *', [
+    ...[before.id, by, reason],
+  ]);
+  return { row: taken.rows[0]!, isNew: true };
 }
 
 /** Lifts a freeze. @returns what was lifted; nothing where there was none */

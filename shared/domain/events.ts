@@ -11,6 +11,10 @@ export const eventTypes = [
   'agent.created',
   'agent.status_changed',
   'agent.low_gas',
+  'agent.frozen',
+  'agent.unfrozen',
+  'account.frozen',
+  'account.unfrozen',
   'x402.session.created',
   'x402.session.exhausted',
   'x402.session.expired',
@@ -23,4 +27,11 @@ export const eventTypes = [
 
 export type EventType = (typeof eventTypes)[number];
 
-export type EventResource = 'transaction' | 'approval' | 'agent' | 'x402_session' | 'x402_payment' | 'webhook';
+export type EventResource =
+  | 'transaction'
+  | 'approval'
+  | 'account'
+  | 'agent'
+  | 'x402_session'
+  | 'x402_payment'
+  | 'webhook';

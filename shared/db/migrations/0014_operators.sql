@@ -34,6 +34,16 @@ create table frozen_payments (
   created_at timestamptz(3) not null default now()
 );
 
+-- What accounts have yet to be told of freezes of the whole installation: each in its audit log and by an event.
+create table freeze_notes (
+  id      bigint generated always as identity primary key,
+  change  text not null check (change in ('frozen', 'unfrozen')),
+  freeze  jsonb not null,
+  acting  jsonb not null,
+  -- The last account that has been told.
+  told_to text not null default ''
+);
+
 -- The database server's identity as it was last known (cluster, timeline, database): another one means that it may be a copy
 -- from an earlier time.
 alter table installation add column database_identity text;
@@ -83,7 +93,7 @@ begin
   if exists (select from pg_roles where rolname = 'purser_app') then
     grant update (database_identity) on installation to purser_app;
     grant select, insert, update on gas_levels, gas_fills to purser_app;
-    grant select, insert, update, delete on freezes, freeze_orders, frozen_payments to purser_app;
+    grant select, insert, update, delete on freezes, freeze_orders, frozen_payments, freeze_notes to purser_app;
   end if;
 end
 $$;
