@@ -17,6 +17,7 @@ const arrows = {
     'shared/receipt\\.ts$',
     'shared/log\\.ts$',
     'shared/log-context\\.ts$',
+    'shared/metrics/(open|serve)-metrics\\.ts$',
     'shared/stop-signal\\.ts$',
     'shared/config-values\\.ts$',
     'shared/extra-token\\.ts$',

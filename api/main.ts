@@ -7,6 +7,7 @@ import { withoutSecrets } from '../shared/domain/without-secrets.ts';
 import { createHttpGuard } from '../shared/http-guard.ts';
 import { createInstallation, requireInstallation } from '../shared/installation.ts';
 import { createLogger, type Logger } from '../shared/log.ts';
+import { openMetrics } from '../shared/metrics/open-metrics.ts';
 import { createPersistenceStore } from '../shared/persistence-store.ts';
 import { ConfigError } from '../shared/read-env.ts';
 import { readTargetCa } from '../shared/read-target-ca.ts';
@@ -32,6 +33,7 @@ async function main(config: ApiConfig): Promise<void> {
   const tracing = await openTracing(config.traces, {
     ...{ service: 'purser-api', environment: config.environment, log },
   });
+  const metrics = await openMetrics(config.metrics, { process: 'api', log });
   const pool = createPool({ ...config.database, application: 'purser-api' });
   const { address, namespace, apiKey, tls } = config.temporal;
   const connection = Connection.lazy({ address, tls, ...(apiKey !== undefined && { apiKey }) });
@@ -76,7 +78,7 @@ async function main(config: ApiConfig): Promise<void> {
 
   const stop = async () => {
     await server.stop();
-    await Promise.allSettled([pool.end(), connection.close(), tracing?.stop()]);
+    await Promise.allSettled([pool.end(), connection.close(), tracing?.stop(), metrics.stop()]);
     log.info('stopped');
     process.exit(0);
   };

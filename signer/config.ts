@@ -25,6 +25,8 @@ export interface SignerConfig {
   /** Who may lift bans and have shares repaired. */
   operatorPublicKey: string | undefined;
   engine: EngineChoice;
+  /** Where metrics are served; undefined: nowhere. */
+  metrics: { host: string; port: number } | undefined;
   logLevel: string;
 }
 
@@ -64,6 +66,13 @@ const schema = z.object({
   PURSER_POLICY_PUBLIC_KEY: publicKey,
   PURSER_OPERATOR_PUBLIC_KEY: publicKey.optional(),
   PURSER_ENGINE: z.enum(['auto', 'wasm', 'native'], 'must be auto, wasm or native').default('auto'),
+  PURSER_METRICS_HOST: z.string().min(1).default('127.0.0.1'),
+  PURSER_METRICS_PORT: z
+    .string()
+    .regex(/^\d{1,5}$/, 'must be a port number, 0 to 65535')
+    .transform(Number)
+    .refine((n) => n <= 65535, 'must be a port number, 0 to 65535')
+    .optional(),
   PURSER_LOG_LEVEL: z
     .enum(
       ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
@@ -108,6 +117,8 @@ export function readSignerConfig(env: Record<string, string | undefined>): Signe
     policyPublicKey: e.PURSER_POLICY_PUBLIC_KEY,
     operatorPublicKey: e.PURSER_OPERATOR_PUBLIC_KEY,
     engine: e.PURSER_ENGINE,
+    metrics:
+      e.PURSER_METRICS_PORT === undefined ? undefined : { host: e.PURSER_METRICS_HOST, port: e.PURSER_METRICS_PORT },
     logLevel: e.PURSER_LOG_LEVEL,
   };
 }

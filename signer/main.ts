@@ -1,8 +1,10 @@
 // One signer: one party, one process. Configured by environment, see config.ts.
 import type { AddressInfo } from 'node:net';
+import { openMetrics } from '../shared/metrics/open-metrics.ts';
 import { createStopSignal } from '../shared/stop-signal.ts';
 import { composeSigner } from './compose.ts';
 import { readSignerConfig } from './config.ts';
+import { measureSigner } from './metrics.ts';
 import { createSignerServer } from './server.ts';
 
 /** Runs under way get this long to finish when the process is told to stop; others are refused, and go elsewhere. */
@@ -14,7 +16,9 @@ async function start(): Promise<void> {
   const config = readSignerConfig(process.env);
   const context = await composeSigner(config);
   const { log } = context;
+  const metrics = await openMetrics(config.metrics, { process: 'signer', log });
   const server = createSignerServer(context, {
+    onServed: measureSigner(context, metrics.registry),
     onBroken(error) {
       log.fatal({ err: error }, 'the engine broke; this process ends');
       stop(EXIT_ENGINE_BROKEN);

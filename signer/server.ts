@@ -3,6 +3,7 @@ import { readTraceParent } from '../shared/domain/trace-parent.ts';
 import { noteInLog, withLogFields } from '../shared/log-context.ts';
 import type { SignerContext } from './context.ts';
 import { isEngineBroken } from './engine/engine.ts';
+import type { ServedRequest } from './metrics.ts';
 import { createNonceRecord, type NonceRecord } from './nonces.ts';
 import { type OperationPath, operations } from './operations.ts';
 import { Refusal, refusals } from './refusal.ts';
@@ -29,9 +30,13 @@ const KEEP_ALIVE_TIMEOUT_MS = 75_000;
 /**
  * The HTTP face of one signer. It answers coordinator and operator only: a request without a good signature changes nothing, and
  * one with a good signature but bad content ends the run it names.
- * @param onBroken called once the engine has trapped; the process must end and start again
+ * @param p.onBroken called once the engine has trapped; the process must end and start again
+ * @param p.onServed is told of each answer, for whoever measures
  */
-export function createSignerServer(context: SignerContext, p: { onBroken: (error: unknown) => void }): Server {
+export function createSignerServer(
+  context: SignerContext,
+  p: { onBroken: (error: unknown) => void; onServed?: (served: ServedRequest) => void },
+): Server {
   const nonces = createNonceRecord();
   const server = createServer(
     {
@@ -43,7 +48,7 @@ export function createSignerServer(context: SignerContext, p: { onBroken: (error
     (req, res) => {
       const { traceId } = readTraceParent(req.headers.traceparent) ?? {};
       withLogFields(traceId === undefined ? {} : { trace_id: traceId }, () =>
-        handle(context, { req, res, nonces, onBroken: p.onBroken }).catch((error) => {
+        handle(context, { req, res, nonces, ...p }).catch((error) => {
           context.log.error({ err: error }, 'an answer could not be sent');
           res.destroy();
         }),
@@ -59,6 +64,7 @@ interface Exchange {
   res: ServerResponse;
   nonces: NonceRecord;
   onBroken: (error: unknown) => void;
+  onServed?: (served: ServedRequest) => void;
 }
 
 async function handle(context: SignerContext, exchange: Exchange): Promise<void> {
@@ -67,6 +73,7 @@ async function handle(context: SignerContext, exchange: Exchange): Promise<void>
   const sinceMs = performance.now();
   let claims: RequestClaims | undefined;
   let status = 200;
+  let outcome = 'ok';
   let answer: object;
   try {
     claims = await authenticate(context, exchange);
@@ -77,8 +84,11 @@ async function handle(context: SignerContext, exchange: Exchange): Promise<void>
     if (isEngineBroken(error)) exchange.onBroken(error);
     const refusal = toRefusal(context, error);
     status = refusals[refusal.code];
+    outcome = refusal.code;
     answer = { code: refusal.code, message: refusal.message, culprit: refusal.culprit };
   }
+  const seconds = (performance.now() - sinceMs) / 1000;
+  exchange.onServed?.({ operation: nameOf(claims), outcome, seconds });
   const body = Buffer.from(JSON.stringify(answer));
   res.statusCode = status;
   res.setHeader('content-type', 'application/json');
@@ -93,6 +103,12 @@ async function handle(context: SignerContext, exchange: Exchange): Promise<void>
     );
   }
   res.end(body);
+}
+
+/** One of a closed list, whatever was asked for. */
+function nameOf(claims: RequestClaims | undefined): string {
+  if (!claims) return 'unauthenticated';
+  return Object.hasOwn(operations, claims.path) ? claims.path : 'unknown';
 }
 
 /** @throws Refusal `unauthenticated`, `replayed`: the sender is nobody whom this signer knows, or not now */

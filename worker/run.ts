@@ -5,6 +5,7 @@ import { type WorkerConfig, workerConfig } from '../shared/config.ts';
 import { createPool, type Pool } from '../shared/db/pool.ts';
 import { createInstallation, requireInstallation } from '../shared/installation.ts';
 import { createLogger, type Logger } from '../shared/log.ts';
+import { openMetrics } from '../shared/metrics/open-metrics.ts';
 import { createPersistenceStore } from '../shared/persistence-store.ts';
 import type { Env } from '../shared/read-env.ts';
 import { createStopSignal } from '../shared/stop-signal.ts';
@@ -50,6 +51,7 @@ export async function runWorker({
     telemetryOptions: { logging: { forward: {}, filter: { core: 'WARN', other: 'ERROR' } } },
     shutdownSignals: [],
   });
+  const metrics = await openMetrics(config.metrics, { process: 'worker', log: logger });
   let opened: Pool | undefined;
   const pool = () => {
     opened ??= createPool({ ...config.database!, application: 'purser-worker' });
@@ -103,6 +105,7 @@ export async function runWorker({
     await opened?.end();
     await connection.close();
     await tracing?.stop();
+    await metrics.stop();
     logger.info('stopped');
   }
 }
