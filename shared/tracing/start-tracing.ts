@@ -18,6 +18,7 @@ import {
   RandomIdGenerator,
   TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace-node';
+import { ATTR_SERVICE_NAME } from '@opentelemetry/semantic-conventions';
 import { readTraceParent, type TraceParent, writeTraceParent } from '../domain/trace-parent.ts';
 import type { Logger } from '../log.ts';
 import { toAttributes } from './attributes.ts';
@@ -50,7 +51,7 @@ export function startTracing({
   const provide = (name: string) =>
     new NodeTracerProvider({
       resource: new Resource({
-        'service.name': name,
+        [ATTR_SERVICE_NAME]: name,
         'service.namespace': 'purser',
         'deployment.environment.name': environment,
       }),
