@@ -17,7 +17,7 @@ async function tellSome(pool: Pool): Promise<boolean> {
   return inTransaction(pool, async (db) => {
     const note = await lockFreezeNote(db);
     if (!note) return false;
-    const { change, freeze, acting } = note;
+    const { change, subject: freeze, acting } = note;
     const accounts = await accountsAfter(db, { after: note.told_to, limit: batchSize });
     for (const accountId of accounts) await noteFor(db, { accountId, change, freeze, acting });
     const last = accounts.at(-1);

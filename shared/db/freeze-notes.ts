@@ -7,7 +7,7 @@ export interface FreezeNoteRow {
   readonly id: string;
   readonly change: 'frozen' | 'unfrozen';
   /** JSON, so times are strings. */
-  readonly freeze: Omit<FreezeRow, 'created_at'> & { readonly created_at: string };
+  readonly subject: Omit<FreezeRow, 'created_at'> & { readonly created_at: string };
   readonly acting: Acting;
   readonly told_to: string;
 }
@@ -16,7 +16,7 @@ export async function insertFreezeNote(
   db: Queryable,
   { change, freeze, acting }: { change: FreezeNoteRow['change']; freeze: FreezeRow; acting: Acting },
 ): Promise<void> {
-  await db.query('insert into freeze_notes (change, freeze, acting) values ($1, $2, $3)', [
+  await db.query('insert into freeze_notes (change, subject, acting) values ($1, $2, $3)', [
     ...[change, JSON.stringify(freeze), JSON.stringify(acting)],
   ]);
 }

@@ -38,7 +38,7 @@ create table frozen_payments (
 create table freeze_notes (
   id      bigint generated always as identity primary key,
   change  text not null check (change in ('frozen', 'unfrozen')),
-  freeze  jsonb not null,
+  subject jsonb not null,
   acting  jsonb not null,
   -- The last account that has been told.
   told_to text not null default ''
