@@ -8,7 +8,7 @@ const signerClient = 'signer/(client|errors|identity)\\.ts$';
 /** Folder → what it may import besides itself and packages. dev, bench and test put the others together: they may all. */
 const arrows = {
   api: ['shared'],
-  workflows: ['shared/domain', 'shared/temporal\\.ts$', 'activities'],
+  workflows: ['shared/domain', 'shared/temporal(-headers)?\\.ts$', 'activities'],
   activities: ['shared', signerClient],
   worker: ['workflows', 'activities', 'shared', signerClient],
   signer: [

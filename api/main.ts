@@ -13,7 +13,7 @@ import { ConfigError } from '../shared/read-env.ts';
 import { readTargetCa } from '../shared/read-target-ca.ts';
 import { createStopSignal } from '../shared/stop-signal.ts';
 import { tellRequest } from '../shared/tell-request.ts';
-import { openTracing } from '../shared/tracing/tracing.ts';
+import { openTracing } from '../shared/tracing/open-tracing.ts';
 import { readWebhookPublicKey } from '../shared/webhook-keys.ts';
 import { createSecretSealer } from '../shared/webhook-secrets.ts';
 import { createApp } from './app.ts';

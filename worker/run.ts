@@ -10,7 +10,7 @@ import { createPersistenceStore } from '../shared/persistence-store.ts';
 import type { Env } from '../shared/read-env.ts';
 import { createStopSignal } from '../shared/stop-signal.ts';
 import { tellRequest } from '../shared/tell-request.ts';
-import { openTracing } from '../shared/tracing/tracing.ts';
+import { openTracing } from '../shared/tracing/open-tracing.ts';
 import { makeWorkflowBundle } from './bundle.ts';
 import { observe } from './observe.ts';
 import { ensureSchedules } from './schedules.ts';

@@ -1,6 +1,5 @@
 import type { WorkflowClientInterceptor } from '@temporalio/client';
 import type { ActivityInterceptorsFactory } from '@temporalio/worker';
-import type { Logger } from '../log.ts';
 import type { EndedRun } from '../temporal-headers.ts';
 
 /** Ids and short words only: no amount, no body, no key, no receipt. */
@@ -47,17 +46,4 @@ export interface TracingOptions {
   readonly endpoint: string;
   /** Share of traces that are kept, from 0 to 1. */
   readonly ratio: number;
-}
-
-/**
- * Starts tracing where it is asked for. Without, OpenTelemetry is not even loaded.
- * @param p.service what the process is called in traces, e.g. `purser-api`
- */
-export async function openTracing(
-  options: TracingOptions | undefined,
-  p: { service: string; environment: string; log: Logger },
-): Promise<Tracing | undefined> {
-  if (options === undefined) return undefined;
-  const { startTracing } = await import('./start-tracing.ts');
-  return startTracing({ ...options, ...p });
 }
