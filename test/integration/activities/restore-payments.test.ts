@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { MockActivityEnvironment } from '@temporalio/testing';
+import { DefaultLogger } from '@temporalio/worker';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createListSigned, createReadSigned, type SignedPayment } from '../../../activities/list-signed.ts';
 import { createRestorePayments } from '../../../activities/restore-payments.ts';
@@ -89,8 +90,12 @@ async function signEvm(p: { id: string; intent: Partial<PolicyReceipt['intent']>
 }
 const transferOf = (transaction = nativeTransfer()) => ({ kind: 'evm-transaction' as const, transaction });
 
-const inActivity = new MockActivityEnvironment();
-const read = (ids: readonly string[], from = signer) => inActivity.run(createReadSigned({ signer: from }), ids);
+const inActivity = new MockActivityEnvironment(undefined, { logger: new DefaultLogger('ERROR') });
+const read = (
+  ids: readonly string[],
+  from = signer,
+): Promise<Awaited<ReturnType<ReturnType<typeof createReadSigned>>>> =>
+  inActivity.run(createReadSigned({ signer: from }), ids);
 async function restore(ids: readonly string[], { dryRun = false } = {}): Promise<RestoreFinding[]> {
   const restorePayments = createRestorePayments({ pool, registry, clock: databaseClock });
   return inActivity.run(restorePayments, { ...(await read(ids)), dryRun });
@@ -110,12 +115,10 @@ async function know({ id, accountId, agentId, things }: SignedPayment): Promise<
 }
 
 describe('what the signers signed is stored again, once', () => {
-  it('for payments of every family, with account, key, agent, places, bytes, holds and limits', async () => {
+  it('with account, key, agent, place, bytes, hold and limit', async () => {
     const id = newPaymentId();
     await signEvm({ id, intent: {}, payload: transferOf() });
-    const ids = [id, await sign(bitcoinPayment(key)), await sign(tronPayment(key)), await sign(tronTokenPayment(key))];
-    // Agents have one wallet: these pay from wallets on several chains, whose paths differ.
-    const found = await restore([ids[0]!]);
+    const found = await restore([id]);
     expect(kinds(found)).toEqual(['account_recreated', 'agent_recreated', 'payment_recreated']);
     expect(await getTransaction(pool, { id })).toMatchObject({
       ...{ status: 'pending', status_detail: 'broadcast', token: 'ETH', amount_minor: '5000000000000000000' },
@@ -124,7 +127,7 @@ describe('what the signers signed is stored again, once', () => {
     const [attempt] = await findAttempts(pool, { transactionId: id });
     expect(attempt).toMatchObject({ purpose: 'payment', version: 1 });
     const before = await rows('events');
-    expect(await restore([ids[0]!])).toEqual([]);
+    expect(await restore([id])).toEqual([]);
     expect(await rows('events')).toBe(before);
     expect(await findMismatches(pool)).toEqual([]);
     const agent = await pool.query(`select status, agent_name from agents where id = 'agent_1'`);
@@ -262,7 +265,8 @@ describe('what the signers signed is stored again, once', () => {
       await signEvm({ id, intent: {}, payload: transferOf() });
       ids.push(id);
     }
-    const list = (o: Parameters<ReturnType<typeof createListSigned>>[0]) =>
+    type List = ReturnType<typeof createListSigned>;
+    const list = (o: Parameters<List>[0]): Promise<Awaited<ReturnType<List>>> =>
       inActivity.run(createListSigned({ signer }), o);
     const first = await list({ sinceMs, after: null, limit: 3 });
     const second = await list({ sinceMs, after: first.next, limit: 3 });
