@@ -3,6 +3,7 @@ import { readNetwork } from '../../shared/domain/networks.ts';
 import { plans } from '../../shared/domain/plans.ts';
 import { emailAddress, instant, optional, text } from './common.ts';
 import { freezeMembers, frozenMembers, isReasonAlone, reasonAlone } from './freeze.ts';
+import { gasTopUps, gasTopUpsBody } from './gas-top-ups.ts';
 
 /** Networks of an allowlist at most. */
 export const maxNetworks = 100;
@@ -60,11 +61,13 @@ export const updateAccountBody = z
     default_deny: optional(defaultDeny),
     policy_writes: optional(policyWrites),
     owner_email: optional(emailAddress('Whom the built-in policy templates ask for approval.')),
+    gas_top_ups: optional(gasTopUpsBody),
     ...freezeMembers,
     plan: readOnlyPlan,
   })
   .refine((given) => Object.values(given).some((value) => value !== undefined && value !== null), {
-    error: 'must have at least one of name, ip_allowlist, default_deny, policy_writes, owner_email and frozen.',
+    error:
+      'must have at least one of name, ip_allowlist, default_deny, policy_writes, owner_email, gas_top_ups and frozen.',
   })
   .refine((given) => !isReasonAlone(given), reasonAlone)
   .meta({ example: { default_deny: true, policy_writes: 'bearer' } });
@@ -103,6 +106,7 @@ export const account = z
       description: 'Whom the built-in policy templates ask for approval.',
       example: 'owner@example.com',
     }),
+    gas_top_ups: gasTopUps,
     owner_key: z.string().nullable().meta({
       description:
         'Public key (Ed25519) of who sets limits inside the signers, as it was named when the account was made. Null: nobody was. Which one counts now, the signers say: `npm run signers -- limits show`.',

@@ -41,6 +41,7 @@ describe('the account', () => {
       default_deny: false,
       policy_writes: 'any',
       owner_email: null,
+      gas_top_ups: [],
       owner_key: null,
       counts: {
         agents: { used: 0, limit: 100 },
