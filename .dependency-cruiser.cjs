@@ -21,6 +21,7 @@ const arrows = {
     'shared/stop-signal\\.ts$',
     'shared/config-values\\.ts$',
     'shared/extra-token\\.ts$',
+    'shared/(unknown-)?variables\\.ts$',
   ],
   shared: [],
   // What users' programs import: as little as can be.

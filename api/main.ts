@@ -8,15 +8,18 @@ import { createHttpGuard } from '../shared/http-guard.ts';
 import { createInstallation, requireInstallation } from '../shared/installation.ts';
 import { createLogger, type Logger } from '../shared/log.ts';
 import { openMetrics } from '../shared/metrics/open-metrics.ts';
+import { measurePool } from '../shared/metrics/pool.ts';
 import { createPersistenceStore } from '../shared/persistence-store.ts';
 import { ConfigError } from '../shared/read-env.ts';
 import { readTargetCa } from '../shared/read-target-ca.ts';
 import { createStopSignal } from '../shared/stop-signal.ts';
 import { tellRequest } from '../shared/tell-request.ts';
 import { openTracing } from '../shared/tracing/open-tracing.ts';
+import { unknownVariables } from '../shared/unknown-variables.ts';
 import { readWebhookPublicKey } from '../shared/webhook-keys.ts';
 import { createSecretSealer } from '../shared/webhook-secrets.ts';
 import { createApp } from './app.ts';
+import { createRequestMeasures } from './middleware/measure-requests.ts';
 import { createProviderClient } from './oidc/provider-client.ts';
 import { createFundWallet } from './operations/fund-wallet.ts';
 import { redirectUriOf, type SignInSettings } from './routes/sign-in.ts';
@@ -29,12 +32,14 @@ import { createProbe } from './x402/probe.ts';
 /** The api process: everything it depends on is made here. It starts while Postgres or Temporal are down, and recovers by itself. */
 async function main(config: ApiConfig): Promise<void> {
   const log = createLogger({ process: 'api', level: config.logLevel });
+  for (const sentence of unknownVariables(process.env)) log.warn(sentence);
   const stopping = createStopSignal({ log });
   const tracing = await openTracing(config.traces, {
     ...{ service: 'purser-api', environment: config.environment, log },
   });
   const metrics = await openMetrics(config.metrics, { process: 'api', log });
   const pool = createPool({ ...config.database, application: 'purser-api' });
+  measurePool(pool, metrics.registry);
   const { address, namespace, apiKey, tls } = config.temporal;
   const connection = Connection.lazy({ address, tls, ...(apiKey !== undefined && { apiKey }) });
   const temporal = createTemporalGateway({
@@ -62,6 +67,7 @@ async function main(config: ApiConfig): Promise<void> {
     pool,
     temporal,
     tracing,
+    measures: createRequestMeasures(metrics.registry),
     registry: createRegistry(config.registry),
     log,
     probe: createProbe(createGuard(config.targets)),

@@ -2,6 +2,7 @@
 import type { AddressInfo } from 'node:net';
 import { openMetrics } from '../shared/metrics/open-metrics.ts';
 import { createStopSignal } from '../shared/stop-signal.ts';
+import { unknownVariables } from '../shared/unknown-variables.ts';
 import { composeSigner } from './compose.ts';
 import { readSignerConfig } from './config.ts';
 import { measureSigner } from './metrics.ts';
@@ -16,6 +17,7 @@ async function start(): Promise<void> {
   const config = readSignerConfig(process.env);
   const context = await composeSigner(config);
   const { log } = context;
+  for (const sentence of unknownVariables(process.env)) log.warn(sentence);
   const metrics = await openMetrics(config.metrics, { process: 'signer', log });
   const server = createSignerServer(context, {
     onServed: measureSigner(context, metrics.registry),

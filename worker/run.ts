@@ -6,11 +6,13 @@ import { createPool, type Pool } from '../shared/db/pool.ts';
 import { createInstallation, requireInstallation } from '../shared/installation.ts';
 import { createLogger, type Logger } from '../shared/log.ts';
 import { openMetrics } from '../shared/metrics/open-metrics.ts';
+import { measurePool } from '../shared/metrics/pool.ts';
 import { createPersistenceStore } from '../shared/persistence-store.ts';
 import type { Env } from '../shared/read-env.ts';
 import { createStopSignal } from '../shared/stop-signal.ts';
 import { tellRequest } from '../shared/tell-request.ts';
 import { openTracing } from '../shared/tracing/open-tracing.ts';
+import { unknownVariables } from '../shared/unknown-variables.ts';
 import { makeWorkflowBundle } from './bundle.ts';
 import { observe } from './observe.ts';
 import { ensureSchedules } from './schedules.ts';
@@ -42,6 +44,7 @@ export async function runWorker({
 }): Promise<void> {
   const config = workerConfig(env);
   const logger = createLogger({ process: 'worker', level: config.logLevel });
+  for (const sentence of unknownVariables(env)) logger.warn(sentence);
   const stopping = createStopSignal({ log: logger });
   process.env.TEMPORAL_POLL_SHUTDOWN_INTERRUPT_WAIT_MS ??= String(lastTaskWaitMs);
   // Told to stop, we first ask for nothing more; the runtime itself would end the workers at once.
@@ -54,7 +57,10 @@ export async function runWorker({
   const metrics = await openMetrics(config.metrics, { process: 'worker', log: logger });
   let opened: Pool | undefined;
   const pool = () => {
-    opened ??= createPool({ ...config.database!, application: 'purser-worker' });
+    if (!opened) {
+      opened = createPool({ ...config.database!, application: 'purser-worker' });
+      measurePool(opened, metrics.registry);
+    }
     return opened;
   };
   const [connection] = await Promise.all([
@@ -85,7 +91,8 @@ export async function runWorker({
     wrap,
     gate,
     tracing,
-    observed: observe(tracing),
+    registry: metrics.registry,
+    observed: observe(tracing, metrics.registry),
   };
   const served = await Promise.all(config.queues.map((queue) => serve[queue](deps)));
   const workers = served.flatMap((role) => role.workers);
