@@ -1,15 +1,13 @@
-import { Client, Connection } from '@temporalio/client';
 import { z } from 'zod';
-import type { AdminConfig } from '../../shared/config.ts';
 import { getApproval } from '../../shared/db/approvals.ts';
 import { renderApproval } from '../../shared/render-approval.ts';
 import { answerRefusal } from '../operations/answer-refusal.ts';
-import { type Answer, type DecideDependencies, decideApprovals } from '../operations/decide-approval.ts';
+import { type Answer, decideApprovals } from '../operations/decide-approval.ts';
 import { operatorName } from '../operator-name.ts';
-import { createTemporalGateway } from '../temporal-gateway.ts';
 import { UsageError } from '../usage-error.ts';
 import type { Command, Commands, Work } from './command.ts';
 import { emailOption, idOption, reasonOption } from './options.ts';
+import { withGateway } from './with-gateway.ts';
 
 const options = z.object({
   id: idOption('ID', { prefix: 'apr', what: 'approval' }),
@@ -46,32 +44,11 @@ function prepareDecision(decision: Answer['decision'], values: unknown): Work {
     if (!question) throw new UsageError(`There is no approval ${id}.`);
     const answer = { approvalId: id, agentId: question.agent_id, approver, decision, note: reason };
     const door = { via: 'operator', operator: operatorName() } as const;
-    return withTellAnswer(config, async (tellAnswer) => {
+    const lost = 'Temporal was not told; the payment finds the decision by itself within 15 seconds.';
+    return withGateway(config, { lost }, async ({ tellAnswer }) => {
       const result = await decideApprovals({ pool, tellAnswer }, { answers: [answer], door });
       if ('refusal' in result) throw new UsageError(answerRefusal(result, { approver }).message);
       return renderApproval(result.approvals[0]!);
     });
   };
-}
-
-/** Without Temporal the payment is told by the schedule that looks for decided payments. */
-async function withTellAnswer<T>(
-  { temporal }: AdminConfig,
-  work: (tellAnswer: DecideDependencies['tellAnswer']) => Promise<T>,
-): Promise<T> {
-  if (!temporal) return work(async () => {});
-  const { address, namespace, apiKey, tls } = temporal;
-  const connection = Connection.lazy({ address, tls, ...(apiKey !== undefined && { apiKey }) });
-  const warn = () =>
-    console.error('Temporal was not told; the payment finds the decision by itself within 15 seconds.');
-  const { tellAnswer } = createTemporalGateway({
-    client: new Client({ connection, namespace }),
-    decisionWaitMs: 0,
-    log: { warn },
-  });
-  try {
-    return await work(tellAnswer);
-  } finally {
-    await connection.close();
-  }
 }

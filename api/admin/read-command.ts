@@ -5,6 +5,7 @@ import { UsageError } from '../usage-error.ts';
 import { accountCommands } from './account.ts';
 import { approvalCommands } from './approval.ts';
 import type { Command, Commands, Work } from './command.ts';
+import { freezeCommands } from './freeze.ts';
 import { keyCommands } from './key.ts';
 import { memberCommands } from './member.ts';
 import { planCommands } from './plan.ts';
@@ -19,6 +20,7 @@ const commands: Commands = {
   ...revokeCommands,
   ...memberCommands,
   ...approvalCommands,
+  ...freezeCommands,
   ...reconcileCommands,
 };
 const usage = usageOf(commands);

@@ -21,6 +21,10 @@ const words = `  account create makes an account and its first API key, and prin
   sessions. The last owner who has joined stays.
   approval approve and reject decide the approval ID (apr_…) for one of its approvers, who cannot. In production only
   with PURSER_OPERATOR_APPROVALS=on.
+  freeze stops what is signed: all of it, or of one account or agent. Within a second nothing new is signed; what was
+  signed is followed to its end, payments are still taken and wait. unfreeze lifts it, and payments go on; a freeze of an
+  operator is lifted by operators alone. Both wait until all three signers have confirmed it (--wait, 30 seconds by
+  default) and end with status 1 if they have not. frozen lists what is frozen.
   reconcile is for after a restore: it freezes all, compares the database with what the signers signed, with Temporal and
   with the chains, prints what it mended and what you must decide, and lifts the freeze unless something stands against
   that. --dry-run on: changes nothing. --since: compares what was signed since then; by default the last two days at

@@ -108,6 +108,18 @@ export async function currentFreeze(
   return rows[0];
 }
 
+/** Everything that is frozen, oldest first. */
+export async function listFreezes(db: Queryable, { limit }: { limit: number }): Promise<FreezeRow[]> {
+  const { rows } = await db.query<FreezeRow>('select * from freezes order by created_at, id limit $1', [limit]);
+  return rows;
+}
+
+/** Whose an agent is, deleted or not; for an operator, who names the agent alone. */
+export async function findAccountOfAgent(db: Queryable, { id }: { id: string }): Promise<string | undefined> {
+  const { rows } = await db.query<{ account_id: string }>('select account_id from agents where id = $1', [id]);
+  return rows[0]?.account_id;
+}
+
 /** Everything that is frozen, with the version that signers are to know. */
 export async function readFreezes(db: Queryable): Promise<FreezeState & { readonly told: number }> {
   const { rows } = await db.query<{ version: string; told: string; frozen: FreezeRow[] | null }>(

@@ -30,6 +30,8 @@ describe('agents', () => {
       agent_description: 'line one\nline two\ttabbed',
       wallet: { address: expect.stringMatching(/^0x[0-9a-fA-F]{40}$/), chain: 'eip155:31337' },
       status: 'active',
+      frozen: false,
+      freeze: null,
       metadata: '{ "team" : "ops" }',
       created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
     });

@@ -313,7 +313,7 @@ export const auditedEndpoints: Readonly<Record<string, Logged | NotLogged>> = {
   updateAccount: {
     by: 'person',
     prepare: async () => ({ body: { name: newName(), default_deny: false } }),
-    entry: ({ counts: _counted, ...after }) => ({
+    entry: ({ counts: _counted, frozen: _frozen, freeze: _freeze, ...after }) => ({
       action: 'account.updated',
       resource: ['account', after.id],
       changes: { before: { ...after, name: 'test' }, after },
