@@ -25,7 +25,7 @@ describe('tracing', () => {
   it('is not even loaded where no endpoint is named', () => {
     const loaded = loadedBy(opened('undefined'));
     expect(loaded.length).toBeGreaterThan(100);
-    // Its types of half a dozen functions that do nothing come with prom-client.
+    // The package of the interface, which does nothing by itself, comes with prom-client.
     expect(loaded.filter((file) => /@opentelemetry\/(?!api\/)|interceptors-opentelemetry/.test(file))).toEqual([]);
   });
 
