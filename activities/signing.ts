@@ -8,6 +8,7 @@ import { createRefreshKey } from './refresh-key.ts';
 import { createSign } from './sign.ts';
 import { createSignAuthorization } from './sign-authorization.ts';
 import { createSignerHealth } from './signer-health.ts';
+import { createTellSigners } from './tell-signers.ts';
 
 /** Activities of queue `wallet-signing`: they reach the signers, and nothing else. */
 export function createSigningActivities(deps: { readonly signer: SignerClient; readonly clock?: () => Date }) {
@@ -16,6 +17,7 @@ export function createSigningActivities(deps: { readonly signer: SignerClient; r
     signAuthorization: createSignAuthorization(deps),
     endUnsigned: createEndUnsigned(deps),
     generateKey: createGenerateKey(deps),
+    tellSigners: createTellSigners(deps),
     signerHealth: createSignerHealth(deps),
     inspectSigners: createInspectSigners(deps),
     listDueKeys: createListDueKeys(deps),

@@ -16,6 +16,7 @@ import { createIssueAuthorization } from './issue-authorization.ts';
 import { createKeepMonths, type Retention } from './keep-months.ts';
 import { createNoteKeyRefresh } from './note-key-refresh.ts';
 import { createNoteSignerLook } from './note-signer-look.ts';
+import { createMarkFreezeTold, createReadFreezeOrder } from './read-freeze-order.ts';
 import { createFail, createSettle } from './settle.ts';
 import { createFailX402, createSettleX402 } from './settle-x402.ts';
 import { createStampAuthorization } from './stamp-authorization.ts';
@@ -56,6 +57,8 @@ export function createWalletActivities(deps: WalletDependencies) {
     countMissingKeys: createCountMissingKeys(deps),
     startMissing: createStartMissing(deps),
     wakeThawed: createWakeThawed(deps),
+    readFreezeOrder: createReadFreezeOrder(deps),
+    markFreezeTold: createMarkFreezeTold(deps),
     checkReservations: createCheckReservations(deps),
     keepMonths: createKeepMonths(deps),
     noteKeyRefresh: createNoteKeyRefresh(deps),

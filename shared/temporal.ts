@@ -50,6 +50,8 @@ export const messageNames = {
   lookAgain: 'lookAgain',
   /** Somebody wants the payment cancelled or sped up, or it makes no progress: a hint to look at everything. */
   replace: 'replace',
+  /** Of `freeze`: a query, answered by `FreezeProgress`: which signers have confirmed what is frozen. */
+  freezeProgress: 'freezeProgress',
   /** Of `restore`: how far it is, in words. */
   restoreProgress: 'restoreProgress',
 } as const;

@@ -74,10 +74,11 @@ export interface SignerClient {
   health(): Promise<SignerHealth[]>;
   /** What each signer holds, or why it does not say; never throws. */
   status(): Promise<(SignerStatus | { party: Party; error: string })[]>;
-  /** Asks each signer for the same; what each answered, or why it did not; never throws. */
+  /** Asks each signer for the same; what each answered, or why it did not; never throws. @param p.timeoutMs default 10 s */
   askEach<T extends object>(p: {
     path: OperationPath;
     body: object;
+    timeoutMs?: number;
   }): Promise<({ party: Party } & (T | { error: string }))[]>;
   /** Has each signer write its backup anew; what each answered, or why it did not; never throws. */
   backup(): Promise<({ party: Party } & (BackupStatus | { error: string }))[]>;
@@ -211,9 +212,10 @@ export function createSignerClient(o: SignerClientOptions): SignerClient {
   async function askEach<T extends object>(asked: {
     path: OperationPath;
     body: object;
+    timeoutMs?: number;
   }): Promise<({ party: Party } & (T | { error: string }))[]> {
     const peers = [...(await peersReady).values()];
-    const call = { ...asked, session: newSession(), timeoutMs: STATUS_TIMEOUT_MS };
+    const call = { timeoutMs: STATUS_TIMEOUT_MS, ...asked, session: newSession() };
     return Promise.all(
       peers.map((peer) =>
         transport.call<T>(peer, call).then(

@@ -3,6 +3,7 @@ export { accountKey, spareKeys } from './account-key.ts';
 export { approvalMail } from './approval-mail.ts';
 export { balances, quote } from './chain-questions.ts';
 export { checkLimits } from './check-limits.ts';
+export { freeze } from './freeze.ts';
 export { maintenance } from './maintenance.ts';
 export { readiness } from './readiness.ts';
 export { reconcile } from './reconcile.ts';

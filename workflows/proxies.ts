@@ -31,6 +31,8 @@ export const {
   publishKey,
   countMissingKeys,
   noteKeyRefresh,
+  readFreezeOrder,
+  markFreezeTold,
 } = proxyLocalActivities<WalletActivities>({
   startToCloseTimeout: '2s',
   retry: { initialInterval: '100ms', maximumInterval: '5s' },
@@ -61,7 +63,19 @@ export const { endUnsigned } = proxyActivities<SigningActivities>({
   retry: { initialInterval: '250ms', maximumInterval: '5s' },
 });
 
-/** As above, for as long as a signature makes sense: after that, what was to be signed is another one. */
+/**
+ * What is frozen has to reach the signers within a second: before all signatures that wait for a place in that queue. Who
+ * does not answer is told again by a repeat, with the newest word.
+ */
+export const { tellSigners } = proxyActivities<SigningActivities>({
+  taskQueue: queues.signing,
+  startToCloseTimeout: '5s',
+  scheduleToCloseTimeout: '30s',
+  retry: { initialInterval: '100ms', maximumInterval: '1s' },
+  priority: { priorityKey: 1 },
+});
+
+/** As `sign`, for as long as a signature makes sense: after that, what was to be signed is another one. */
 export const authorizationsWithin = (leftMs: number) =>
   proxyActivities<SigningActivities>({
     taskQueue: queues.signing,

@@ -1,9 +1,7 @@
+import { signersToFreeze } from '../../shared/domain/freeze-progress.ts';
 import { FREEZE_REASON_MAX } from '../freeze.ts';
 import { type Command, type CommandContext, UsageError } from './command.ts';
 import { reportSigners } from './owner.ts';
-
-/** So many signers sign nothing without the third. */
-const SIGNERS_MIN = 2;
 
 export const freezeCommands: Readonly<Record<string, Command>> = {
   freeze: {
@@ -26,7 +24,8 @@ async function tellAll({ connect, tell }: CommandContext, reason: string | null)
   const answers = await (await connect()).askEach<object>({ path: '/v1/operator-freeze', body: { reason } });
   const signers = reportSigners(answers, tell);
   const took = signers.filter(({ error }) => error === undefined).length;
-  if (reason !== null && took < SIGNERS_MIN) tell(`payments can still be signed: only ${took} of the signers took it`);
+  if (reason !== null && took < signersToFreeze)
+    tell(`payments can still be signed: only ${took} of the signers took it`);
   if (took < signers.length) tell('run the same command again when the others answer: a signer forgets neither');
   return { frozen: reason !== null, ...(reason !== null && { reason }), signers };
 }
