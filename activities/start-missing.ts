@@ -1,10 +1,10 @@
 import type { Client } from '@temporalio/client';
 import { takeReminders } from '../shared/db/approvals.ts';
 import { deleteExpiredKeys } from '../shared/db/idempotency-keys.ts';
-import { noteDatabase } from '../shared/db/installation.ts';
 import { listUnheardWishes } from '../shared/db/slots.ts';
 import { listUnwatchedChains } from '../shared/db/unattended.ts';
 import type { ReconcileResult } from '../shared/domain/reconcile.ts';
+import { noteDatabase } from '../shared/note-database.ts';
 import { messageNames } from '../shared/temporal.ts';
 import { repairLeftovers } from './repair-leftovers.ts';
 import { settleFreezes } from './settle-freezes.ts';

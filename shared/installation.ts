@@ -1,10 +1,11 @@
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Environment } from './api-key.ts';
-import { claimInstallation, noteDatabase, readDatabaseFacts } from './db/installation.ts';
+import { claimInstallation, readDatabaseFacts } from './db/installation.ts';
 import type { Pool } from './db/pool.ts';
 import { developmentSecrets, type SecretFile } from './development-secrets.ts';
 import type { Logger } from './log.ts';
+import { noteDatabase } from './note-database.ts';
 import { ConfigError } from './read-env.ts';
 
 const retryMs = 1_000;

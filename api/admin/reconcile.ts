@@ -1,15 +1,19 @@
 import { Client, Connection, WorkflowFailedError } from '@temporalio/client';
 import { z } from 'zod';
+import { freezeAndNote, unfreezeAndNote } from '../../shared/change-freeze.ts';
 import type { AdminConfig } from '../../shared/config.ts';
-import { freeze, unfreeze } from '../../shared/db/freezes.ts';
+import { byOperator } from '../../shared/db/audit.ts';
 import { inTransaction } from '../../shared/db/pool.ts';
 import { blocks, restoreFindings } from '../../shared/domain/restore.ts';
+import { startFreeze } from '../../shared/freeze-start.ts';
 import type { RestoreResult } from '../../shared/temporal.ts';
 import { runRestore } from '../operations/reconcile.ts';
+import { operatorName } from '../operator-name.ts';
 import { UsageError } from '../usage-error.ts';
 import type { Commands } from './command.ts';
 
 const installation = { scope: 'installation' } as const;
+const reason = 'reconcile compares the database with the signers';
 const onOff = (option: string) => z.enum(['on', 'off'], { error: `${option} must be on or off.` }).default('off');
 
 const options = z.object({
@@ -33,13 +37,19 @@ export const reconcileCommands: Commands = {
       const dryRun = dry === 'on';
       return ({ pool, config }) =>
         withTemporal(config, async (client) => {
-          const reason = 'reconcile compares the database with the signers';
-          if (!dryRun) await inTransaction(pool, (db) => freeze(db, { ...installation, reason, by: 'operator' }));
+          const acting = byOperator(operatorName());
+          if (!dryRun) {
+            await inTransaction(pool, (db) => freezeAndNote(db, { ...installation, reason, acting }));
+            await startFreeze(client);
+          }
           const input = { dryRun, ...(sinceMs !== undefined && { sinceMs }) };
           const result = await runRestore(client, { input, tell: (words) => console.error(words) });
           const isBlocked = blocks(result.report);
           const lifts = !dryRun && !isBlocked && keep === 'off';
-          if (lifts) await inTransaction(pool, (db) => unfreeze(db, installation));
+          if (lifts) {
+            await inTransaction(pool, (db) => unfreezeAndNote(db, { ...installation, acting }));
+            await startFreeze(client);
+          }
           if (isBlocked) process.exitCode = 1;
           return render(result, { lifts, isBlocked });
         });

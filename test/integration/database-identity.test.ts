@@ -1,9 +1,9 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readFreezes } from '../../shared/db/freezes.ts';
-import { noteDatabase } from '../../shared/db/installation.ts';
 import { createPool, type Pool } from '../../shared/db/pool.ts';
 import { createInstallation } from '../../shared/installation.ts';
+import { noteDatabase } from '../../shared/note-database.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 let database: TestDatabase;
