@@ -26,6 +26,14 @@ export interface BlockWatcher {
   stop(): Promise<void>;
 }
 
+/** Is told how a watcher does, for whoever measures. */
+export interface WatcherMeasure {
+  /** A round has come to its end, chain asked or not. */
+  worked(): void;
+  /** It has got the lead, or lost it. */
+  leads(isLeader: boolean): void;
+}
+
 export interface BlockWatcherDependencies {
   /** Only its settings are used: the watcher holds one connection of its own. */
   readonly pool: Pool;
@@ -35,6 +43,7 @@ export interface BlockWatcherDependencies {
   readonly logger: Logger;
   /** Time between two looks at the head while a payment waits; default: the chain's own. */
   readonly pollMs?: number;
+  readonly measure?: WatcherMeasure;
 }
 
 /**
@@ -48,6 +57,7 @@ export function createBlockWatcher({
   wake,
   logger,
   pollMs = adapter.pollMs,
+  measure,
 }: BlockWatcherDependencies): BlockWatcher {
   const chain = adapter.chain.id;
   const bell = createBell();
@@ -88,6 +98,7 @@ export function createBlockWatcher({
         report.failing(error);
         await backOff();
       } finally {
+        measure?.leads(false);
         await client.end().catch(() => {});
       }
     }
@@ -105,6 +116,7 @@ export function createBlockWatcher({
       if (rows[0]!.leads) {
         await client.query(`listen ${attemptsChannel}`);
         logger.info({ chain }, 'leads the watch over the chain');
+        measure?.leads(true);
         return true;
       }
       report.working();
@@ -124,6 +136,7 @@ export function createBlockWatcher({
         const transactions = await follower.round();
         const others = await authorizations.round();
         report.working();
+        measure?.worked();
         failures = 0;
         // While payments wait, the next look comes at its time, however many are announced.
         if (transactions === 'busy') await bell.rest(pollMs, () => stopped);

@@ -17,6 +17,7 @@ import { createCors } from './middleware/cors.ts';
 import { createIpAllowlist } from './middleware/ip-allowlist.ts';
 import { createLimitRefusals } from './middleware/limit-refusals.ts';
 import { createLimitRequests } from './middleware/limit-requests.ts';
+import type { RequestMeasures } from './middleware/measure-requests.ts';
 import { createRequestId } from './middleware/request-id.ts';
 import { createRequireDatabase } from './middleware/require-database.ts';
 import { createTraceRequests } from './middleware/trace-requests.ts';
@@ -58,6 +59,8 @@ export interface AppDependencies extends AuthenticateDependencies {
   readonly log: Logger;
   /** Traces of requests; undefined: none are kept. */
   readonly tracing?: Tracing | undefined;
+  /** What is measured of requests; undefined: nothing is. */
+  readonly measures?: RequestMeasures | undefined;
   /** Asks x402 targets what they want. */
   readonly probe: Probe;
   /** Fees of x402 payments. */
@@ -105,6 +108,7 @@ export function createApp(deps: AppDependencies): Express {
   app.set('query parser', false);
   app.set('case sensitive routing', true);
   app.set('trust proxy', [...deps.trustedProxies]);
+  if (deps.measures) app.use(deps.measures.measureRequest);
   app.use(createRequestId({ log }), createTraceRequests(deps), accessLog, securityHeaders());
   app.use(createHealthRouter(deps));
   app.use(createDocsRouter({ document: createOpenApiDocument({ endpoints, version: interfaceVersion }) }));

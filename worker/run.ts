@@ -91,7 +91,7 @@ export async function runWorker({
     wrap,
     gate,
     tracing,
-    registry: metrics.registry,
+    metrics: metrics.registry,
     observed: observe(tracing, metrics.registry),
   };
   const served = await Promise.all(config.queues.map((queue) => serve[queue](deps)));

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { activityInfo } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
 import type { NativeConnection, Worker, WorkflowBundleOption } from '@temporalio/worker';
+import type { Registry } from 'prom-client';
 import { createChainActivities } from '../activities/chain.ts';
 import { createDeliveryActivities } from '../activities/deliveries.ts';
 import { createDispatcher } from '../activities/dispatch-deliveries.ts';
@@ -20,6 +21,7 @@ import { databaseClock } from '../shared/db/clock.ts';
 import type { Pool } from '../shared/db/pool.ts';
 import { createHttpGuard } from '../shared/http-guard.ts';
 import type { Logger } from '../shared/log.ts';
+import { measureEndpoints } from '../shared/metrics/endpoints.ts';
 import { readTargetCa } from '../shared/read-target-ca.ts';
 import { importReceiptKey } from '../shared/receipt.ts';
 import { messageNames } from '../shared/temporal.ts';
@@ -31,6 +33,8 @@ import { loadCoordinatorIdentity } from '../signer/identity.ts';
 import { createChainWorker } from './chain.ts';
 import { createDeliveryWorker } from './deliveries.ts';
 import { createMailTransport } from './mail-transport.ts';
+import { measureSigners } from './measure-signers.ts';
+import { measureWatchers } from './measure-watchers.ts';
 import type { Observed } from './observe.ts';
 import { readyMonths } from './ready-months.ts';
 import { createSigningWorker } from './signing.ts';
@@ -60,6 +64,8 @@ export interface ServeDependencies {
   /** Traces of the process, where wanted. */
   readonly tracing: Tracing | undefined;
   readonly observed: Observed;
+  /** Where what is measured is registered. */
+  readonly metrics: Registry;
 }
 
 /** How each queue is put together from the configuration. */
@@ -105,9 +111,19 @@ async function serveWallet({
   return { workers: [worker], stop: async () => void (await Promise.all(loops.map((loop) => loop.stop()))) };
 }
 
-async function serveSigning({ config, connection, wrap, gate, tracing, observed }: ServeDependencies): Promise<Served> {
+async function serveSigning({
+  config,
+  connection,
+  wrap,
+  gate,
+  tracing,
+  observed,
+  metrics,
+}: ServeDependencies): Promise<Served> {
   const identity = await loadCoordinatorIdentity(config.coordinatorKeyFile!);
-  const signer = await createSignerClient({ signers: config.signers!, identity, trace: tracing?.callSigner });
+  const measures = measureSigners(metrics);
+  const trace = measures.around(tracing?.callSigner);
+  const signer = measures.wrap(await createSignerClient({ signers: config.signers!, identity, trace }));
   const { namespace } = config.temporal;
   const activities = wrap(createSigningActivities({ signer }));
   const worker = await createSigningWorker({ connection, namespace, activities, gate, observed });
@@ -123,7 +139,10 @@ async function serveChain({
   wrap,
   gate,
   observed,
+  metrics,
 }: ServeDependencies): Promise<Served> {
+  const watchEndpoints = measureEndpoints(metrics);
+  const measureWatcher = measureWatchers(metrics);
   const adapters = createRegistry(config.registry).chains.map((chain) =>
     createChainAdapter({
       chain,
@@ -131,6 +150,7 @@ async function serveChain({
       maxFee: config.maxFee[chain.id],
       speedUpAfterBlocks: config.speedUpAfterBlocks[chain.id],
       logger,
+      watch: watchEndpoints(chain.id),
     }),
   );
   const chains = new Map(adapters.map((adapter) => [adapter.chain.id, adapter]));
@@ -140,7 +160,9 @@ async function serveChain({
   const { namespace } = config.temporal;
   const worker = await createChainWorker({ connection, namespace, activities, gate, observed });
   const wake = (transactionId: string) => client.workflow.getHandle(transactionId).signal(messageNames.chainState);
-  const watchers = adapters.map((adapter) => createBlockWatcher({ pool: pool(), adapter, wake, logger }));
+  const watchers = adapters.map((adapter) =>
+    createBlockWatcher({ pool: pool(), adapter, wake, logger, measure: measureWatcher(adapter.chain.id) }),
+  );
   for (const watcher of watchers) watcher.start();
   return { workers: [worker], stop: async () => void (await Promise.all(watchers.map((watcher) => watcher.stop()))) };
 }

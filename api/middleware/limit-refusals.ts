@@ -7,6 +7,7 @@ import { PurserError } from '../../shared/errors.ts';
 import { clientAddressOf } from '../client-address.ts';
 import { Unauthenticated } from '../unauthenticated.ts';
 import { inWords } from './limit-requests.ts';
+import type { RequestMeasures } from './measure-requests.ts';
 
 /** The part of an IPv6 address that one customer's network is given as a whole; bytes. */
 const networkBytes = 8;
@@ -16,7 +17,15 @@ const networkBytes = 8;
  * them in a minute: whoever guesses learns nothing more, and whoever has a good credential is never in the way of
  * it. Sending none at all does not count. Stands behind everything that refuses credentials.
  */
-export function createLimitRefusals({ pool, failedAuthPerMinute }: { pool: Pool; failedAuthPerMinute: number }) {
+export function createLimitRefusals({
+  pool,
+  failedAuthPerMinute,
+  measures,
+}: {
+  pool: Pool;
+  failedAuthPerMinute: number;
+  measures?: RequestMeasures | undefined;
+}) {
   const limits = { perMinute: failedAuthPerMinute, perDay: null, concurrent: null };
 
   return async function limitRefusals(
@@ -31,6 +40,7 @@ export function createLimitRefusals({ pool, failedAuthPerMinute }: { pool: Pool;
     const subject = `address:${networkOf(address)}`;
     const { retryAfterSeconds } = await admitRequest(pool, { subject, limits, holder: randomUUID() });
     if (retryAfterSeconds === null) return next(error);
+    measures?.noteLimited('refused_credentials');
     response.removeHeader('WWW-Authenticate');
     next(
       new PurserError(

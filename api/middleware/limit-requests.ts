@@ -7,13 +7,22 @@ import { PurserError } from '../../shared/errors.ts';
 import type { Logger } from '../../shared/log.ts';
 import type { Caller } from '../caller.ts';
 import { createLeaseKeeper } from '../leases.ts';
+import type { RequestMeasures } from './measure-requests.ts';
 
 /**
  * Refuses requests beyond what each key, or each person of an account, may make: in any 60 seconds, on a day of UTC, and
  * at once. Every answer to whom a number of requests is set says how many are left. Of whom nothing limits nothing is
  * counted, and nothing is asked of the database.
  */
-export function createLimitRequests({ pool, log }: { pool: Pool; log: Logger }) {
+export function createLimitRequests({
+  pool,
+  log,
+  measures,
+}: {
+  pool: Pool;
+  log: Logger;
+  measures?: RequestMeasures | undefined;
+}) {
   const holdLease = createLeaseKeeper({ pool, log });
 
   return async function limitRequests(_request: Request, response: Response, next: NextFunction): Promise<void> {
@@ -23,6 +32,7 @@ export function createLimitRequests({ pool, log }: { pool: Pool; log: Logger }) 
     const admission = await admitRequest(pool, { subject: subjectOf(caller), limits, holder: randomUUID() });
     if (admission.lease) holdLease(admission.lease, response);
     setHeaders(response, admission);
+    if (admission.refusedBy) measures?.noteLimited(admission.refusedBy);
     if (admission.refusedBy) throw tooMany(caller, { ...admission, refusedBy: admission.refusedBy });
     next();
   };

@@ -39,7 +39,7 @@ export function createTraceRequests({ tracing }: { tracing?: Tracing | undefined
 }
 
 /** The route's pattern, never the path: that may hold the token of a link. */
-function routeOf(request: Request): string | undefined {
+export function routeOf(request: Request): string | undefined {
   const path = (request.route as { path?: unknown } | undefined)?.path;
   if (typeof path !== 'string') return undefined;
   // After an error the router has forgotten where it was mounted.

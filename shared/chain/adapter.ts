@@ -1,5 +1,6 @@
 import type { TransactionPayload } from '../domain/receipt.ts';
 import type { Logger } from '../log.ts';
+import type { EndpointWatch } from './endpoints/endpoint-watch.ts';
 import type { Chain, Token } from './registry.ts';
 
 /**
@@ -209,6 +210,8 @@ export interface AdapterOptions {
   /** Default: the chain's own. */
   readonly speedUpAfterBlocks?: number | undefined;
   readonly logger?: Logger | undefined;
+  /** Is told how the endpoints do. */
+  readonly watch?: EndpointWatch | undefined;
 }
 
 /** The chains that this process serves, by CAIP-2 id. */

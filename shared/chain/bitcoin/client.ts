@@ -2,6 +2,7 @@ import type { Logger } from '../../log.ts';
 import type { Driver } from '../endpoints/driver.ts';
 import { WrongChain } from '../endpoints/endpoint.ts';
 import { createEndpointPool, type EndpointPool } from '../endpoints/endpoint-pool.ts';
+import type { EndpointWatch } from '../endpoints/endpoint-watch.ts';
 import { createHttpDriver } from '../endpoints/http.ts';
 import { httpJudge } from '../endpoints/http-failure.ts';
 import type { BitcoinBackend, BitcoinCall } from './backend.ts';
@@ -19,12 +20,14 @@ export function createBitcoinClient({
   urls,
   chain,
   logger,
+  watch,
 }: {
   urls: readonly string[];
   chain: string;
   logger?: Logger | undefined;
+  watch?: EndpointWatch | undefined;
 }): BitcoinClient {
-  return createEndpointPool({ urls, connect: (url) => connect({ url, chain }), judge: httpJudge, logger });
+  return createEndpointPool({ urls, connect: (url) => connect({ url, chain }), judge: httpJudge, logger, watch });
 }
 
 function connect({ url, chain }: { url: string; chain: string }): Driver<BitcoinCall> {

@@ -28,6 +28,7 @@ export function createBitcoinAdapter({
   ceilingSatPerKvb,
   speedUpAfterBlocks,
   logger,
+  watch,
 }: Omit<AdapterOptions, 'maxFee'> & { ceilingSatPerKvb?: bigint | undefined }): ChainAdapter<
   BitcoinPrepared,
   BitcoinReplacementTerms
@@ -40,7 +41,7 @@ export function createBitcoinAdapter({
       'with two endpoints both must agree before a payment is final: name three or more',
     );
   const ceiling = ceilingSatPerKvb ?? parameters.ceilingSatPerKvb;
-  const client = createBitcoinClient({ urls, chain: chain.id, logger });
+  const client = createBitcoinClient({ urls, chain: chain.id, logger, watch });
   return {
     chain,
     pollMs: parameters.pollMs,

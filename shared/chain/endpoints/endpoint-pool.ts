@@ -1,6 +1,7 @@
 import type { Logger } from '../../log.ts';
 import type { Driver, Judge } from './driver.ts';
 import { createEndpoint, type Endpoint, endpointTimeoutMs } from './endpoint.ts';
+import type { EndpointWatch } from './endpoint-watch.ts';
 import { raceEndpoints } from './race-endpoints.ts';
 
 /** Differences in speed that are smaller do not count: who is asked first should not change all the time. */
@@ -56,16 +57,18 @@ export function createEndpointPool<Call>({
   connect,
   judge,
   logger,
+  watch,
   random = Math.random,
 }: {
   urls: readonly string[];
   connect: (url: string) => Driver<Call>;
   judge: Judge;
   logger?: Logger | undefined;
+  watch?: EndpointWatch | undefined;
   random?: () => number;
 }): EndpointPool<Call> {
   const endpoints = urls.map((url, index) =>
-    createEndpoint({ driver: connect(url), judge, host: new URL(url).host, index, logger, random }),
+    createEndpoint({ driver: connect(url), judge, host: new URL(url).host, index, logger, watch, random }),
   );
   let differing: ReadonlySet<Endpoint> = new Set();
 

@@ -2,6 +2,7 @@ import type { Logger } from '../../log.ts';
 import { RpcUnavailable } from '../errors.ts';
 import type { Driver, Judge } from './driver.ts';
 import { createRest } from './endpoint-rest.ts';
+import type { EndpointWatch } from './endpoint-watch.ts';
 
 /** One endpoint may take this long; it must leave time for the rest of an activity's 10 s. */
 export const endpointTimeoutMs = 4_000;
@@ -41,6 +42,7 @@ export function createEndpoint<Call>({
   host,
   index,
   logger,
+  watch,
   random,
 }: {
   driver: Driver<Call>;
@@ -48,9 +50,11 @@ export function createEndpoint<Call>({
   host: string;
   index: number;
   logger: Logger | undefined;
+  watch: EndpointWatch | undefined;
   random: () => number;
 }): Endpoint<Call> {
   const rest = createRest({ host, logger, random });
+  const tell = watch?.add({ host, index, isResting: () => rest.leftMs() > 0 });
   let usualMs = 0;
   let slow = 0;
   let verified: Promise<void> | undefined;
@@ -74,10 +78,13 @@ export function createEndpoint<Call>({
         const tookMs = performance.now() - startedMs;
         usualMs = usualMs === 0 ? tookMs : usualMs + newestWeight * (tookMs - usualMs);
         rest.worked({ startedMs });
+        tell?.({ outcome: 'ok', seconds: tookMs / 1000 });
         return answer;
       } catch (error) {
         const failure = error instanceof WrongChain ? { kind: 'wrong_chain' as const } : judge.failureOf(error);
         if (failure.kind !== 'answer') rest.failed({ startedMs, ...failure });
+        const outcome = failure.kind === 'answer' ? 'refused' : failure.kind;
+        tell?.({ outcome, seconds: (performance.now() - startedMs) / 1000 });
         if (rest.leftMs() > 0) verified = undefined;
         throw error;
       } finally {

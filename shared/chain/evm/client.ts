@@ -1,6 +1,7 @@
 import { type Client, createClient, custom } from 'viem';
 import type { Logger } from '../../log.ts';
 import { createEndpointPool, type EndpointPool } from '../endpoints/endpoint-pool.ts';
+import type { EndpointWatch } from '../endpoints/endpoint-watch.ts';
 import { rpcJudge } from './endpoint-failure.ts';
 import { createRpcDriver, type RpcCall } from './rpc-driver.ts';
 
@@ -17,16 +18,19 @@ export function createEvmClient({
   urls,
   chainId,
   logger,
+  watch,
 }: {
   urls: readonly string[];
   chainId: number;
   logger?: Logger | undefined;
+  watch?: EndpointWatch | undefined;
 }): EvmClient {
   const endpoints = createEndpointPool({
     urls,
     connect: (url) => createRpcDriver({ url, chainId }),
     judge: rpcJudge,
     logger,
+    watch,
   });
   const client = createClient({ transport: custom(endpoints, { retryCount: 0 }), cacheTime: 0 });
   return Object.assign(client as Client, { endpoints });

@@ -1,6 +1,7 @@
 import type { Hex } from 'viem';
 import type { Logger } from '../../log.ts';
 import type { ChainAdapter } from '../adapter.ts';
+import type { EndpointWatch } from '../endpoints/endpoint-watch.ts';
 import type { Chain } from '../registry.ts';
 import { agreedInclusions } from './agreed-inclusions.ts';
 import { authorizationEvents, authorizationStanding } from './authorizations.ts';
@@ -30,12 +31,14 @@ export function createEvmAdapter({
   maxFeePerGasCeilingWei,
   speedUpAfterBlocks,
   logger,
+  watch,
 }: {
   chain: Chain;
   urls: readonly string[];
   maxFeePerGasCeilingWei?: bigint | undefined;
   speedUpAfterBlocks?: number | undefined;
   logger?: Logger | undefined;
+  watch?: EndpointWatch | undefined;
 }): ChainAdapter<EvmPrepared, EvmReplacementTerms> {
   const parameters = evmParameters[chain.id];
   if (!parameters) throw new Error(`Chain ${chain.id} has no parameters.`);
@@ -45,7 +48,7 @@ export function createEvmAdapter({
       'with two endpoints both must agree before a payment is final: name three or more',
     );
   const ceilingWei = maxFeePerGasCeilingWei ?? parameters.maxFeePerGasCeilingWei;
-  const client = createEvmClient({ urls, chainId: evmChainId(chain.id), logger });
+  const client = createEvmClient({ urls, chainId: evmChainId(chain.id), logger, watch });
   return {
     chain,
     pollMs: parameters.pollMs,

@@ -21,6 +21,7 @@ export function createTronAdapter({
   urls,
   maxFeeSun,
   logger,
+  watch,
 }: Omit<AdapterOptions, 'maxFee'> & { maxFeeSun?: bigint | undefined }): ChainAdapter<TronPrepared> {
   const parameters = tronParameters[chain.id];
   if (!parameters) throw new Error(`Chain ${chain.id} has no parameters.`);
@@ -30,7 +31,7 @@ export function createTronAdapter({
       'with two endpoints both must agree before a payment is final: name three or more',
     );
   const ceilingSun = maxFeeSun ?? parameters.maxFeeSun;
-  const endpoints = createTronEndpoints({ urls, chain: chain.id, logger });
+  const endpoints = createTronEndpoints({ urls, chain: chain.id, logger, watch });
   return {
     chain,
     pollMs: parameters.pollMs,

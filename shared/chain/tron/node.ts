@@ -2,6 +2,7 @@ import type { Logger } from '../../log.ts';
 import type { Driver } from '../endpoints/driver.ts';
 import { WrongChain } from '../endpoints/endpoint.ts';
 import { createEndpointPool, type EndpointPool } from '../endpoints/endpoint-pool.ts';
+import type { EndpointWatch } from '../endpoints/endpoint-watch.ts';
 import { createHttpDriver, type HttpCall } from '../endpoints/http.ts';
 import { HttpFailure, httpJudge } from '../endpoints/http-failure.ts';
 import { withoutAddresses } from '../endpoints/plain-error.ts';
@@ -31,12 +32,20 @@ export function createTronEndpoints({
   urls,
   chain,
   logger,
+  watch,
 }: {
   urls: readonly string[];
   chain: string;
   logger?: Logger | undefined;
+  watch?: EndpointWatch | undefined;
 }): TronEndpoints {
-  return createEndpointPool({ urls, connect: (url) => createTronDriver({ url, chain }), judge: httpJudge, logger });
+  return createEndpointPool({
+    urls,
+    connect: (url) => createTronDriver({ url, chain }),
+    judge: httpJudge,
+    logger,
+    watch,
+  });
 }
 
 function createTronDriver({ url, chain }: { url: string; chain: string }): Driver<TronCall> {

@@ -1,0 +1,44 @@
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import type { EndpointWatch } from '../chain/endpoints/endpoint-watch.ts';
+
+/** An endpoint is given up on after 4 s; seconds. */
+const durationBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4];
+
+/** Registers how the RPC endpoints of chains do, by host and place in the configuration, never by URL: that may hold a key. */
+export function measureEndpoints(registry: Registry): (chain: string) => EndpointWatch {
+  const registers = [registry];
+  const names = ['chain', 'host', 'endpoint'] as const;
+  const requests = new Counter({
+    name: 'purser_rpc_requests_total',
+    help: 'Questions to RPC endpoints, by outcome: ok, refused (it answered, and said no), limited, down, wrong_chain.',
+    labelNames: [...names, 'outcome'],
+    registers,
+  });
+  const durations = new Histogram({
+    name: 'purser_rpc_request_duration_seconds',
+    help: 'How long RPC endpoints took, whatever came of it.',
+    labelNames: ['chain', 'host', 'endpoint'],
+    buckets: durationBuckets,
+    registers,
+  });
+  const resting: { labels: Record<(typeof names)[number], string>; isResting: () => boolean }[] = [];
+  new Gauge({
+    name: 'purser_rpc_endpoint_healthy',
+    help: '1 where the endpoint is asked as usual, 0 while it is left alone after failures.',
+    labelNames: [...names],
+    registers,
+    collect() {
+      for (const { labels, isResting } of resting) this.set(labels, Number(!isResting()));
+    },
+  });
+  return (chain) => ({
+    add({ host, index, isResting }) {
+      const labels = { chain, host, endpoint: String(index + 1) };
+      resting.push({ labels, isResting });
+      return ({ outcome, seconds }) => {
+        requests.inc({ ...labels, outcome });
+        durations.observe(labels, seconds);
+      };
+    },
+  });
+}
