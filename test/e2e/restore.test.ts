@@ -3,16 +3,13 @@ import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { Client, Connection } from '@temporalio/client';
 import { type Address, createTestClient as createNodeClient, erc20Abi, http, publicActions, walletActions } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { anvil } from 'viem/chains';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { freeze, markTold, readFreezes, unfreeze } from '../../shared/db/freezes.ts';
 import { findMismatches } from '../../shared/db/mismatches.ts';
-import { createPool, inTransaction, type Pool } from '../../shared/db/pool.ts';
+import { createPool, type Pool } from '../../shared/db/pool.ts';
 import type { RestoreFinding } from '../../shared/domain/restore.ts';
-import { queues, type RestoreResult, workflowNames } from '../../shared/temporal.ts';
 import { createTestClient, eventually, type TestClient } from '../support/client.ts';
 import { type OwnStack, startOwnStack } from '../support/own-stack.ts';
 import { argsOf, facilitator, payee, startPaidApi, transferWithAuthorization } from '../support/paid-api.ts';
@@ -26,17 +23,14 @@ let stack: OwnStack;
 let client: TestClient;
 let target: TestTarget;
 let pool: Pool;
-let temporal: Client;
 
 beforeAll(async () => {
   stack = await startOwnStack();
   client = createTestClient(stack);
   target = await startPaidApi({ chain: local, asset: stack.usdcAddress });
   pool = createPool({ url: stack.databaseUrl, max: 2, application: 'test' });
-  temporal = new Client({ connection: await Connection.connect({ address: stack.temporalAddress }) });
 });
 afterAll(async () => {
-  await temporal?.connection.close();
   await pool?.end();
   await target?.stop();
   await stack?.stop();
@@ -153,20 +147,31 @@ async function restoreDatabase(): Promise<void> {
   await stack.start('postgres');
 }
 
-async function reconcile(): Promise<RestoreResult> {
-  await inTransaction(pool, (db) => freeze(db, { scope: 'installation', reason: 'restore', by: 'operator' }));
-  await markTold(pool, (await readFreezes(pool)).version);
-  const result: RestoreResult = await temporal.workflow.execute(workflowNames.restore, {
-    ...{ workflowId: workflowNames.restore, taskQueue: queues.wallet, args: [{ dryRun: false }] },
+/** An operator's command, as `npm run admin -- …`. */
+const admin = (...args: string[]) =>
+  runScript('api/admin.ts', args, {
+    ...{ DATABASE_URL: stack.databaseUrl, PURSER_ENV: 'sandbox', TEMPORAL_ADDRESS: stack.temporalAddress },
   });
-  await inTransaction(pool, (db) => unfreeze(db, { scope: 'installation' }));
-  await markTold(pool, (await readFreezes(pool)).version);
-  return result;
+/** What `reconcile` prints. */
+interface Reconciled {
+  readonly repaired: readonly RestoreFinding[];
+  readonly to_decide: readonly RestoreFinding[];
+  readonly before_unfreezing: readonly RestoreFinding[];
+  readonly unfrozen: boolean;
+}
+async function reconcile(): Promise<Reconciled> {
+  const told = (await admin('reconcile')) as Reconciled;
+  expect([told.before_unfreezing, told.unfrozen]).toEqual([[], true]);
+  return told;
 }
 /** What is done each time, whatever was lost. */
 const usual: ReadonlySet<string> = new Set(['indexes_skipped', 'spare_keys_retired', 'runs_ended']);
-const found = ({ report }: RestoreResult, what: RestoreFinding['what']) =>
-  report.findings.filter((each) => each.what === what).map(({ id }) => id);
+const unusual = ({ repaired, to_decide }: Reconciled) =>
+  [...repaired, ...to_decide].filter(({ what }) => !usual.has(what));
+const found = (told: Reconciled, what: RestoreFinding['what']) =>
+  unusual(told)
+    .filter((each) => each.what === what)
+    .map(({ id }) => id);
 
 describe('after a loss, everything goes on and nothing is paid twice', () => {
   it('of the newest hour of the database, while chain, signers and Temporal went on', {
@@ -225,9 +230,10 @@ describe('after a loss, everything goes on and nothing is paid twice', () => {
     await until(lostInFlight.id, isSent);
 
     await restoreDatabase();
+    await admin('freeze', 'all', '--reason', 'restore', '--wait', '0');
     await stack.start('worker');
-    await stack.start('api');
     const result = await reconcile();
+    await stack.start('api');
 
     expect(found(result, 'payment_recreated').toSorted()).toEqual(
       [...lost, lostInFlight, used, unused, usedOfLost].map(({ id }) => id).toSorted(),
@@ -282,8 +288,7 @@ describe('after a loss, everything goes on and nothing is paid twice', () => {
     await stack.start('signer-3');
     await stack.start('worker');
     await stack.start('api');
-    const { report } = await reconcile();
-    expect(report.findings.filter(({ what }) => !usual.has(what))).toEqual([]);
+    expect(unusual(await reconcile())).toEqual([]);
     for (const { id } of [sent, unsigned, decided]) await until(id, isIn('confirmed'));
     await decide(asked.approvalId, 'approve');
     const again = await pay(steady);
@@ -318,8 +323,7 @@ describe('after a loss, everything goes on and nothing is paid twice', () => {
 
     const repaired = await runScript('signer/cli/main.ts', ['repair', '--party', '2'], { PURSER_HOME: stack.home });
     expect(repaired).toMatchObject({ failed: [] });
-    const { report } = await reconcile();
-    expect(report.findings.filter(({ what }) => !usual.has(what))).toEqual([]);
+    expect(unusual(await reconcile())).toEqual([]);
 
     // With each of the others it signs again, and knows what they signed.
     for (const away of ['signer-1', 'signer-3'] as const) {
