@@ -1,8 +1,19 @@
 import type { AdminConfig } from '../../shared/config.ts';
 import type { Pool } from '../../shared/db/pool.ts';
+import type { Env } from '../../shared/read-env.ts';
 
-/** What is done once the command line has been read. @returns what is printed as JSON */
-export type Work = (deps: { pool: Pool; config: AdminConfig }) => Promise<unknown>;
+/** What an operator's command works with; the environment is for what looks at the settings of other processes. */
+export interface WorkDependencies {
+  readonly pool: Pool;
+  readonly config: AdminConfig;
+  readonly env: Env;
+}
+
+/**
+ * What is done once the command line has been read. Sets `process.exitCode` to 1 where something is wrong that its result
+ * tells. @returns what is printed as JSON
+ */
+export type Work = (deps: WorkDependencies) => Promise<unknown>;
 
 /** What an operator can do with the database at hand. */
 export interface Command {
@@ -14,6 +25,8 @@ export interface Command {
   readonly positional?: string;
   /** @throws ZodError naming the option at fault */
   readonly prepare: (values: unknown) => Work;
+  /** The result for people, where it is not best read as JSON; `--json` prints that all the same. */
+  readonly show?: (result: unknown) => string;
   /** By member of a request whose refusal may be told here: the option that it comes from. */
   readonly optionOf?: Readonly<Record<string, string>>;
 }

@@ -5,13 +5,14 @@ import { UsageError } from '../usage-error.ts';
 import { accountCommands } from './account.ts';
 import { approvalCommands } from './approval.ts';
 import type { Command, Commands, Work } from './command.ts';
+import { doctorCommands } from './doctor/command.ts';
 import { freezeCommands } from './freeze.ts';
 import { keyCommands } from './key.ts';
 import { memberCommands } from './member.ts';
 import { planCommands } from './plan.ts';
 import { reconcileCommands } from './reconcile.ts';
 import { revokeCommands } from './revoke-all.ts';
-import { usageOf } from './usage.ts';
+import { helpOf, usageOf } from './usage.ts';
 
 const commands: Commands = {
   ...accountCommands,
@@ -20,35 +21,58 @@ const commands: Commands = {
   ...revokeCommands,
   ...memberCommands,
   ...approvalCommands,
+  ...doctorCommands,
   ...freezeCommands,
   ...reconcileCommands,
 };
 const usage = usageOf(commands);
 
-/**
- * What a command line asks for.
- * @returns the work; it throws UsageError for what an operator can put right, and names the option
- * @throws UsageError where the command line is wrong
- */
-export function readCommand(args: readonly string[]): Work {
+/** Names of all commands. */
+export const commandNames: readonly string[] = Object.keys(commands);
+
+/** What a command line asks for. */
+export type CommandLine =
+  /** Help, and nothing else. */
+  | { readonly help: string }
+  /** The work; it throws UsageError for what an operator can put right, and names the option. */
+  | { readonly work: Work; readonly print: (result: unknown) => string };
+
+/** @throws UsageError where the command line is wrong */
+export function readCommand(args: readonly string[]): CommandLine {
+  if (args.includes('--help')) return { help: helpFor(args.filter((arg) => arg !== '--help')) };
   const { command, rest } = findCommand(args);
-  const work = prepare(command, rest);
-  return async (deps) => {
-    try {
-      return await work(deps);
-    } catch (error) {
-      throw inOptions(error, command);
-    }
+  const work = prepare(
+    command,
+    rest.filter((arg) => arg !== '--json'),
+  );
+  const { show } = command;
+  return {
+    async work(deps) {
+      try {
+        return await work(deps);
+      } catch (error) {
+        throw inOptions(error, command);
+      }
+    },
+    print: show && !rest.includes('--json') ? show : (result) => JSON.stringify(result, null, 2),
   };
 }
 
-/** By its words: two, or one. */
+/** Of the command that is named; else of all. */
+function helpFor(args: readonly string[]): string {
+  const name = nameIn(args);
+  return name === undefined ? usage : helpOf(name, commands[name]!);
+}
+
 function findCommand(args: readonly string[]): { command: Command; rest: string[] } {
-  for (const words of [2, 1]) {
-    const name = args.slice(0, words).join(' ');
-    if (Object.hasOwn(commands, name)) return { command: commands[name]!, rest: args.slice(words) };
-  }
-  throw new UsageError(usage);
+  const name = nameIn(args);
+  if (name === undefined) throw new UsageError(usage);
+  return { command: commands[name]!, rest: args.slice(name.split(' ').length) };
+}
+
+/** A command's words: two, or one. */
+function nameIn(args: readonly string[]): string | undefined {
+  return [2, 1].map((words) => args.slice(0, words).join(' ')).find((name) => Object.hasOwn(commands, name));
 }
 
 function prepare(command: Command, args: string[]): Work {

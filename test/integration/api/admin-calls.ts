@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { userInfo } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import type { Work } from '../../../api/admin/command.ts';
 import { readCommand } from '../../../api/admin/read-command.ts';
 import { UsageError } from '../../../api/usage-error.ts';
 import { adminConfig } from '../../../shared/config.ts';
@@ -29,11 +30,14 @@ export function createAdmin({ databaseUrl }: { databaseUrl: () => string }): {
   });
   return {
     async run(args, env = {}) {
+      let isRead = false;
       try {
-        const work = readCommand(args);
-        return { code: 0, stdout: JSON.stringify(await withPool(work, withDefaults(env))), stderr: '' };
+        const line = readCommand(args);
+        isRead = true;
+        if ('help' in line) return { code: 0, stdout: line.help, stderr: '' };
+        return { code: 0, stdout: JSON.stringify(await withPool(line.work, withDefaults(env))), stderr: '' };
       } catch (error) {
-        if (error instanceof UsageError) return { code: 1, stdout: '', stderr: `${error.message}\n` };
+        if (error instanceof UsageError) return { code: isRead ? 1 : 2, stdout: '', stderr: `${error.message}\n` };
         throw error;
       }
     },
@@ -45,11 +49,11 @@ export function createAdmin({ databaseUrl }: { databaseUrl: () => string }): {
   };
 }
 
-async function withPool(work: ReturnType<typeof readCommand>, env: NodeJS.ProcessEnv): Promise<unknown> {
+async function withPool(work: Work, env: NodeJS.ProcessEnv): Promise<unknown> {
   const config = adminConfig(env);
   const pool = createPool({ ...config.database, application: 'test-admin' });
   try {
-    return await work({ pool, config });
+    return await work({ pool, config, env });
   } finally {
     await pool.end();
   }
