@@ -404,18 +404,18 @@ export const variables = {
     meaning: 'address on which metrics are served',
   },
   OTEL_EXPORTER_OTLP_ENDPOINT: {
-    usedBy: 'api, worker, signer',
+    usedBy: 'api, worker',
     byDefault: 'none: no traces',
     meaning:
-      'base URL of a collector that takes traces by OTLP over HTTP; headers for it in `OTEL_EXPORTER_OTLP_HEADERS`',
+      'base URL of a collector that takes traces by OTLP over HTTP; what signers do is sent by the worker, for they connect to nobody',
   },
   OTEL_EXPORTER_OTLP_HEADERS: {
-    usedBy: 'api, worker, signer',
+    usedBy: 'api, worker',
     byDefault: 'none',
     meaning: 'headers for the collector, as OpenTelemetry writes them: `name=value,name=value`',
   },
   PURSER_TRACE_RATIO: {
-    usedBy: 'api, worker, signer',
+    usedBy: 'api, worker',
     unit: 'ratio',
     byDefault: '1',
     meaning: 'share of payments and requests that is traced, 0 to 1',

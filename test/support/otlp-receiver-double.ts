@@ -49,6 +49,8 @@ export interface OtlpReceiverDouble {
   /** Refuses everything, until told that it is back. */
   isAway: boolean;
   readonly refused: number;
+  /** Answers nobody before that is over. */
+  held: Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -56,9 +58,10 @@ export interface OtlpReceiverDouble {
 export async function startOtlpReceiverDouble(): Promise<OtlpReceiverDouble> {
   const spans: ReceivedSpan[] = [];
   const texts: string[] = [];
-  const state = { isAway: false, refused: 0 };
+  const state = { isAway: false, refused: 0, held: Promise.resolve() };
   const server = createServer(async (request, response) => {
     const body = (await json(request)) as Request;
+    await state.held;
     if (state.isAway || request.url !== '/v1/traces') {
       state.refused += 1;
       response.writeHead(400).end();
@@ -78,6 +81,12 @@ export async function startOtlpReceiverDouble(): Promise<OtlpReceiverDouble> {
     },
     set isAway(value) {
       state.isAway = value;
+    },
+    get held() {
+      return state.held;
+    },
+    set held(value) {
+      state.held = value;
     },
     get refused() {
       return state.refused;
