@@ -99,6 +99,7 @@ export async function startSigner(
       PATH: o.env.PATH,
       ...(o.env.PURSER_ENGINE && { PURSER_ENGINE: o.env.PURSER_ENGINE }),
       ...(o.env.PURSER_LOG_LEVEL && { PURSER_LOG_LEVEL: o.env.PURSER_LOG_LEVEL }),
+      ...(o.env.PURSER_METRICS_PORT && { PURSER_METRICS_PORT: o.env.PURSER_METRICS_PORT }),
       PURSER_ENV: 'sandbox',
       PURSER_SIGNER_PARTY: String(party),
       PURSER_SIGNER_HOST: LOOPBACK,

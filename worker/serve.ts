@@ -21,6 +21,7 @@ import { databaseClock } from '../shared/db/clock.ts';
 import type { Pool } from '../shared/db/pool.ts';
 import { createHttpGuard } from '../shared/http-guard.ts';
 import type { Logger } from '../shared/log.ts';
+import { measureDatabase } from '../shared/metrics/database-gauges.ts';
 import { measureEndpoints } from '../shared/metrics/endpoints.ts';
 import { readTargetCa } from '../shared/read-target-ca.ts';
 import { importReceiptKey } from '../shared/receipt.ts';
@@ -90,6 +91,7 @@ async function serveWallet({
   wrap,
   gate,
   observed,
+  metrics,
 }: ServeDependencies): Promise<Served> {
   const policyKey = await importReceiptKey(readFileSync(config.policyKeyFile!, 'utf8'));
   const { maxInFlight, spareKeys, patience, retention } = config;
@@ -102,6 +104,7 @@ async function serveWallet({
     ...createGasActivities({ ...common, client, registry: createRegistry(config.registry) }),
     ...createRestoreActivities({ ...common, client, registry: createRegistry(config.registry) }),
   });
+  measureDatabase({ pool: pool(), registry: metrics, log: logger });
   await readyMonths(common);
   const { namespace } = config.temporal;
   const bundled = { activities, workflowBundle: await workflowBundle() };

@@ -59,6 +59,8 @@ export interface OwnStack {
   /** Of every api process; `baseUrl` is the first one. */
   readonly apiUrls: readonly string[];
   readonly apiKey: string;
+  /** Where each process serves its metrics; empty unless that was asked for. */
+  readonly metricsUrls: Readonly<Partial<Record<PartName, string>>>;
   readonly rpcUrl: string;
   readonly usdcAddress: `0x${string}`;
   /** Only where it was asked for. */
@@ -96,6 +98,8 @@ export interface OwnStackOptions {
   readonly bitcoin?: boolean;
   /** A Tron chain (Nile) besides, behind a double of a node. */
   readonly tron?: TronChainDouble;
+  /** Whether every process serves its metrics. */
+  readonly metrics?: boolean;
   /** What the api and the workers find in their environment besides, or in place of, what they are given here. */
   readonly env?: NodeJS.ProcessEnv;
   /** The RPC URLs that the workers are given in place of the chain's own. */
@@ -108,6 +112,7 @@ export async function startOwnStack({
   apis = 1,
   bitcoin: wantsBitcoin = false,
   tron: tronChain,
+  metrics: wantsMetrics = false,
   env: extraEnv = {},
   endpoints = async (chainUrl) => [chainUrl],
 }: OwnStackOptions = {}): Promise<OwnStack> {
@@ -130,6 +135,8 @@ export async function startOwnStack({
     ...number[],
   ];
   const keys = await prepareKeys(file);
+  const metricsPorts = await choosePorts(wantsMetrics ? measured : []);
+  const metricsEnv = (name: PartName) => (metricsPorts[name] ? { PURSER_METRICS_PORT: `${metricsPorts[name]}` } : {});
   const chain = await startAnvil(guard, { port: rpcPort, logFile: logFile('chain') });
   const token = await deployToken({ rpcUrl: chain.rpcUrl });
   const faucet = await startFaucet(token);
@@ -163,7 +170,7 @@ export async function startOwnStack({
         keys,
         dataDir,
         logFile: log,
-        env: { ...process.env, PURSER_LOG_LEVEL: 'trace' },
+        env: { ...process.env, PURSER_LOG_LEVEL: 'trace', ...metricsEnv(`signer-${party}`) },
       }),
     );
   }
@@ -212,13 +219,19 @@ export async function startOwnStack({
   };
   const worker = (name: 'worker' | 'worker-2') => {
     const args = [fileURLToPath(new URL('./crashing-worker.ts', import.meta.url))];
-    return startProcess(guard, { name, command: process.execPath, args, env, logFile: logFile(name) });
+    return startProcess(guard, {
+      name,
+      command: process.execPath,
+      args,
+      env: { ...env, ...metricsEnv(name) },
+      logFile: logFile(name),
+    });
   };
   await bundled;
   await parts.add('worker', () => worker('worker'));
   if (workers === 2) await parts.add('worker-2', () => worker('worker-2'));
   const api = (name: 'api' | 'api-2', port: number) =>
-    startApi(guard, { env: { ...env, PURSER_PORT: String(port) }, port, logFile: logFile(name) });
+    startApi(guard, { env: { ...env, ...metricsEnv(name), PURSER_PORT: String(port) }, port, logFile: logFile(name) });
   await parts.add('api', () => api('api', apiPort));
   if (apis === 2) await parts.add('api-2', () => api('api-2', secondApiPort));
   await ensureAccountKey({ temporalAddress, namespace: 'default', accountId });
@@ -228,6 +241,9 @@ export async function startOwnStack({
     ...{
       baseUrl,
       apiKey,
+      metricsUrls: Object.fromEntries(
+        Object.entries(metricsPorts).map(([name, port]) => [name, `http://${LOOPBACK}:${port}/metrics`]),
+      ),
       rpcUrl: chain.rpcUrl,
       usdcAddress: token.address,
       bitcoin,
@@ -271,6 +287,13 @@ export async function startOwnStack({
       }
     },
   };
+}
+
+/** Parts that may serve metrics. */
+const measured: readonly PartName[] = ['api', 'api-2', 'worker', 'worker-2', 'signer-1', 'signer-2', 'signer-3'];
+
+async function choosePorts(names: readonly PartName[]): Promise<Partial<Record<PartName, number>>> {
+  return Object.fromEntries(await Promise.all(names.map(async (name) => [name, await freePort()])));
 }
 
 /** A worker that makes its bundle by itself comes back two seconds later. */
