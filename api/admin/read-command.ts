@@ -61,7 +61,7 @@ export function readCommand(args: readonly string[]): CommandLine {
 /** Of the command that is named; else of all. */
 function helpFor(args: readonly string[]): string {
   const name = nameIn(args);
-  return name === undefined ? usage : helpOf(name, commands[name]!);
+  return name === undefined ? usage : helpOf(name, commands);
 }
 
 function findCommand(args: readonly string[]): { command: Command; rest: string[] } {

@@ -29,29 +29,35 @@ const words = `  account create makes an account and its first API key, and prin
   with the chains, prints what it mended and what you must decide, and lifts the freeze unless something stands against
   that. --dry-run on: changes nothing. --since: compares what was signed since then; by default the last two days at
   least. --keep-frozen on: you lift the freeze yourself. It tells on stderr how far it is.
-
   doctor checks what can be checked of an installation: database, Temporal, workers, signers, nodes, mail, identity
   provider, keys. It looks at what the environment tells it; give it that of the api and of all workers.
+`;
 
-  Everything is printed as JSON (doctor: as lines, unless --json is given), progress on the error output. What changes
+const rules = `  Everything is printed as JSON (doctor: as lines, unless --json is given), progress on the error output. What changes
   something is in the audit log of the account with your name. --help after a command shows that command alone.
   Exit status: 0 done, 1 failed or something is wrong, 2 the command line or the configuration is wrong.
   Needs DATABASE_URL and PURSER_ENV, as the api has them; with TEMPORAL_ADDRESS a decided payment is told at once.
 `;
 
-const statuses =
-  '\n  Exit status: 0 done, 1 failed or something is wrong, 2 the command line or the configuration is wrong.\n';
-
 /** All commands, and what they do. */
 export function usageOf(commands: Commands): string {
   const lines = Object.entries(commands).map(([name, command]) => `${prefix} ${synopsis(name, command)}`);
-  return `Usage: ${lines.join('\n       ')}\n\n${words}`;
+  return `Usage: ${lines.join('\n       ')}\n\n${words}\n${rules}`;
 }
 
-/** One command. */
-export function helpOf(name: string, command: Command): string {
-  const groups = words.split(/\n(?= {2}[a-z])/).filter((each) => each.trim().startsWith(name.split(' ')[0]!));
-  return `Usage: ${prefix} ${synopsis(name, command)} [--json]\n\n${groups.join('\n')}\n${statuses}`;
+/** One command, with what is said of its group. */
+export function helpOf(name: string, commands: Commands): string {
+  const [group = name] = name.split(' ');
+  const said = groupsOf(commands).filter((text) =>
+    new RegExp(`^ {2}${group}\\b|\\b${group} (?:lifts|lists)`).test(text),
+  );
+  return `Usage: ${prefix} ${synopsis(name, commands[name]!)} [--json]\n\n${said.join('\n')}\n\n${rules}`;
+}
+
+/** `words`, split where a sentence begins with the word of a command. */
+function groupsOf(commands: Commands): string[] {
+  const first = [...new Set(Object.keys(commands).map((name) => name.split(' ')[0]))];
+  return words.trimEnd().split(new RegExp(`(?<=\\.)\\n(?= {2}(?:${first.join('|')})\\b)`));
 }
 
 function synopsis(name: string, { options, required = [], positional }: Command): string {
