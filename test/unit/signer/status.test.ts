@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { SignerPeer, SignerTransport } from '../../../signer/call.ts';
 import type { SignerContext } from '../../../signer/context.ts';
 import { askStatus } from '../../../signer/coordinate-status.ts';
+import { createFreezeBook } from '../../../signer/freeze-book.ts';
 import { createKek, createKeyEncryption } from '../../../signer/kek.ts';
 import { type StatusPage, status, statusSchema } from '../../../signer/status.ts';
 import { openSignerStore, type SignerStore } from '../../../signer/store.ts';
@@ -32,6 +33,7 @@ describe('the status of a signer with many keys', () => {
       party: 1,
       engine: { build: 'wasm' },
       store,
+      freezes: createFreezeBook({ store }),
       kekRotation: { status: () => ({ current: 'kek', earlier: [] }) },
       backup: { status: () => null },
     }) as unknown as SignerContext;
