@@ -11,6 +11,7 @@ import type { TransactionRow } from '../shared/db/transactions.ts';
 import type { DeliveryRow } from '../shared/db/webhook-deliveries.ts';
 import type { X402PaymentRow } from '../shared/db/x402-payments.ts';
 import type { SessionRow } from '../shared/db/x402-sessions.ts';
+import type { FreezeProgress } from '../shared/domain/freeze-progress.ts';
 import { PurserError } from '../shared/errors.ts';
 import { startFreeze } from '../shared/freeze-start.ts';
 import type { Logger } from '../shared/log.ts';
@@ -60,6 +61,8 @@ export interface TemporalGateway {
   tellReplace(transactionId: string): Promise<void>;
   /** Has the signers told what is frozen: a hint, as above. */
   tellFreeze(): Promise<void>;
+  /** Which signers know what is frozen; undefined where that cannot be said now. */
+  freezeProgress(): Promise<FreezeProgress | undefined>;
   /**
    * Starts the x402 payment's workflow and waits until its authorisation is issued, or it is known why not now, but never
    * longer than for a decision. The row tells which; it alone makes sure that the payment goes on.
@@ -152,6 +155,16 @@ export function createTemporalGateway({
       hint('the signers were not told what is frozen; they will be within 15 seconds', freezeWorkflowId, () =>
         startFreeze(client),
       ),
+
+    async freezeProgress() {
+      try {
+        return await within(signalWaitMs, () =>
+          workflow.getHandle(freezeWorkflowId).query<FreezeProgress>(messageNames.freezeProgress),
+        );
+      } catch {
+        return undefined;
+      }
+    },
 
     async payX402(row, { log }) {
       noteInLog({ ledger_id: row.id, agent_id: row.agent_id, chain: row.chain });

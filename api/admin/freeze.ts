@@ -4,6 +4,7 @@ import { freezeAndNote, unfreezeAndNote } from '../../shared/change-freeze.ts';
 import { byOperator } from '../../shared/db/audit.ts';
 import { type FreezeSubject, findAccountOfAgent, listFreezes, readFreezes } from '../../shared/db/freezes.ts';
 import { inTransaction, type Pool } from '../../shared/db/pool.ts';
+import { type FreezeProgress, signersToFreeze } from '../../shared/domain/freeze-progress.ts';
 import { renderFreeze } from '../../shared/render-freeze.ts';
 import { tellAccounts } from '../../shared/tell-accounts.ts';
 import { operatorName } from '../operator-name.ts';
@@ -16,6 +17,9 @@ import { withGateway } from './with-gateway.ts';
 /** How long the signers are waited for unless told otherwise, and at most. */
 const defaultWaitSeconds = 30;
 const maxWaitSeconds = 3_600;
+const allSigners = [1, 2, 3];
+/** How long the third signer is waited for where two have confirmed: nothing is signed without one of these. */
+const thirdWaitMs = 3_000;
 const pollMs = 100;
 /** How often it is said that the signers are still waited for. */
 const sayEveryMs = 5_000;
@@ -23,7 +27,7 @@ const sayEveryMs = 5_000;
 const maxListed = 1_000;
 
 const subjects = {
-  all: { id: z.undefined(), subjectOf: async (): Promise<FreezeSubject> => ({ scope: 'installation' }) },
+  all: { id: z.undefined().optional(), subjectOf: async (): Promise<FreezeSubject> => ({ scope: 'installation' }) },
   account: {
     id: accountOption('--id'),
     async subjectOf(pool: Pool, id: string): Promise<FreezeSubject> {
@@ -73,16 +77,17 @@ function change(verb: 'freeze' | 'unfreeze', what: What): Command {
         );
         const { version } = await readFreezes(pool);
         const lost = 'Temporal was not told; the workers tell the signers by themselves within 15 seconds.';
-        await withGateway(config, { lost }, ({ tellFreeze }) => tellFreeze());
-        const told = await signersTold(pool, { version, waitSeconds });
+        const signers = await withGateway(config, { lost }, async (gateway) => {
+          await gateway.tellFreeze();
+          return waitForSigners(pool, { version, waitSeconds, freezeProgress: gateway.freezeProgress });
+        });
         await tellAccounts(pool);
-        if (!told && waitSeconds > 0) process.exitCode = 1;
+        const { confirmed } = signers;
+        const isDone = confirmed.length >= signersToFreeze;
+        if (!isDone && waitSeconds > 0) process.exitCode = 1;
         const freeze = row ? { ...named(row), ...renderFreeze(row) } : null;
-        return {
-          [isFreeze ? 'frozen' : 'unfrozen']: freeze,
-          signers_told: told,
-          next: nextOf({ isFreeze, told, row }),
-        };
+        const next = row || isFreeze ? nextOf({ isFreeze, isDone }) : 'There was nothing to lift.';
+        return { [isFreeze ? 'frozen' : 'unfrozen']: freeze, signers, next };
       };
     },
   };
@@ -107,31 +112,41 @@ export const freezeCommands: Commands = {
   },
 };
 
-/** Waits until all three signers have confirmed what is frozen. @returns whether they have */
-async function signersTold(
+/** What is known of the signers: those that have the word on disk, and why others have not. */
+type Told = Pick<FreezeProgress, 'confirmed' | 'missing'>;
+
+/** Waits until all three signers have confirmed what is frozen; where two have, for the third only a little. */
+async function waitForSigners(
   pool: Pool,
-  { version, waitSeconds }: { version: number; waitSeconds: number },
-): Promise<boolean> {
+  {
+    version,
+    waitSeconds,
+    freezeProgress,
+  }: { version: number; waitSeconds: number; freezeProgress: () => Promise<FreezeProgress | undefined> },
+): Promise<Told> {
   const startedAt = performance.now();
+  let told: Told = { confirmed: [], missing: [] };
   for (let saidAt = startedAt; ; ) {
-    if ((await readFreezes(pool)).told >= version) return true;
-    const now = performance.now();
-    if (now - startedAt >= waitSeconds * 1_000) return false;
-    if (now - saidAt >= sayEveryMs) {
-      console.error('Waiting until all three signers have confirmed it.');
-      saidAt = now;
+    if ((await readFreezes(pool)).told >= version) return { confirmed: [...allSigners], missing: [] };
+    const elapsedMs = performance.now() - startedAt;
+    const progress = waitSeconds > 0 ? await freezeProgress() : undefined;
+    if (progress && progress.version >= version) told = progress;
+    const isEnough = told.confirmed.length >= signersToFreeze && elapsedMs >= thirdWaitMs;
+    if (isEnough || elapsedMs >= waitSeconds * 1_000) return { confirmed: told.confirmed, missing: told.missing };
+    if (performance.now() - saidAt >= sayEveryMs) {
+      console.error(`Waiting for the signers: ${told.confirmed.length} of ${allSigners.length} have confirmed it.`);
+      saidAt = performance.now();
     }
     await sleep(pollMs);
   }
 }
 
-function nextOf({ isFreeze, told, row }: { isFreeze: boolean; told: boolean; row: unknown }): string {
-  if (!row) return 'There was nothing to lift.';
-  if (told) return isFreeze ? 'Nothing new is signed.' : 'Payments go on within seconds.';
-  const which = 'npm run signers -- status says which of them do not know it';
+function nextOf({ isFreeze, isDone }: { isFreeze: boolean; isDone: boolean }): string {
+  if (isDone) return isFreeze ? 'Nothing new is signed.' : 'Payments go on within seconds.';
+  const rest = 'They are told as soon as they answer. npm run signers -- status says how they are.';
   return isFreeze
-    ? `No payment is allowed any more. Not all signers have confirmed it: those that have not may still sign what was allowed in the last ten minutes, if two of them are told by nobody. They are told as soon as they answer; ${which}.`
-    : `Not all signers have confirmed it: those that have not go on refusing. They are told as soon as they answer; ${which}.`;
+    ? `No payment is allowed any more. Fewer than two signers have confirmed it: what was allowed in the last ten minutes may still be signed. ${rest}`
+    : `Fewer than two signers have confirmed it, and go on refusing until they do. ${rest}`;
 }
 
 const named = ({ account_id, agent_id }: { account_id: string | null; agent_id: string | null }) => ({

@@ -2,8 +2,12 @@ import { Client, Connection } from '@temporalio/client';
 import type { AdminConfig } from '../../shared/config.ts';
 import { createTemporalGateway, type TemporalGateway } from '../temporal-gateway.ts';
 
-type Tellers = Pick<TemporalGateway, 'tellAnswer' | 'tellFreeze'>;
-const nobody: Tellers = { tellAnswer: async () => {}, tellFreeze: async () => {} };
+type Tellers = Pick<TemporalGateway, 'tellAnswer' | 'tellFreeze' | 'freezeProgress'>;
+const nobody: Tellers = {
+  tellAnswer: async () => {},
+  tellFreeze: async () => {},
+  freezeProgress: async () => undefined,
+};
 
 /**
  * Work that tells Temporal something. Where none is configured nobody is told: schedules find by themselves what changed.

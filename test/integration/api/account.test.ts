@@ -48,6 +48,8 @@ describe('the account', () => {
         webhooks: { used: 0, limit: 50 },
         x402_sessions: { used: 0, limit: 500 },
       },
+      frozen: false,
+      freeze: null,
       created_at: expect.stringMatching(/Z$/),
     });
     expect((await owner.call('GET', path)).body).toEqual(body);
