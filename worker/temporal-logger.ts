@@ -22,7 +22,7 @@ export function createTemporalLogger(logger: Logger, { now = Date.now }: { now?:
     const repeated = isTrouble && rest.sdkComponent === 'core' ? isNews(`${level} ${message}`) : 0;
     if (repeated === undefined) return;
     const isRepeat = isTrouble && rest.activityType !== undefined && Number(rest.attempt) > 1;
-    logger[isRepeat ? 'debug' : levels[level]](
+    logger[isRepeat || isPlaceGivenBack(message, error) ? 'debug' : levels[level]](
       {
         ...rest,
         ...logSubject(String(rest.workflowId ?? '')),
@@ -40,6 +40,11 @@ export function createTemporalLogger(logger: Logger, { now = Date.now }: { now?:
     warn: (message, meta) => write('WARN', message, meta),
     error: (message, meta) => write('ERROR', message, meta),
   };
+}
+
+/** A worker that stops asks for no more: the SDK calls every place that waited for a task (slot-gate.ts) an error. */
+function isPlaceGivenBack(message: string, error: unknown): boolean {
+  return message.includes('custom slot supplier') && error instanceof Error && error.name === 'AbortError';
 }
 
 /** @returns how often a trouble was not told since it was told last; undefined: it goes on, and is not told */

@@ -37,12 +37,12 @@ afterAll(async () => {
   expect(leaked).toEqual([]);
 });
 
-async function pay(headers: Record<string, string> = {}): Promise<{ id: string }> {
+async function pay(headers: Record<string, string> = {}, by = agentId): Promise<{ id: string }> {
   const answer = await fetch(`${stack.baseUrl}/api/v1/transactions`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'x-api-key': stack.apiKey, ...headers },
     body: JSON.stringify({
-      ...{ agent_id: agentId, direction: 'outbound', type: 'transfer', chain, token: 'USDC', amount: '7.654321' },
+      ...{ agent_id: by, direction: 'outbound', type: 'transfer', chain, token: 'USDC', amount: '7.654321' },
       to_address: privateKeyToAddress(generatePrivateKey()),
     }),
   });
@@ -114,6 +114,45 @@ describe('a payment', () => {
     expect(spans.filter(({ parentSpanId }) => parentSpanId && !ids.has(parentSpanId))).toEqual([]);
     const text = JSON.stringify(spans, (_name, value) => (typeof value === 'bigint' ? String(value) : value));
     expect(text).not.toMatch(/7[.]?654321|0x[0-9a-f]{40}/i);
+  });
+
+  it('is one trace also when it waits for a person, and its worker is killed meanwhile', async () => {
+    const { id: waitingAgent } = (await client.post('/agents', { agent_name: 'careful buyer', chain })).body;
+    const rules = { threshold: '1', approvers: ['treasurer@example.com'] };
+    await client.post('/policies', { agent_id: waitingAgent, type: 'human_approval', rules });
+    const { id } = await pay({ 'x-request-id': 'waits' }, waitingAgent);
+    const asked = await eventually(
+      () => client.get(`/transactions/${id}`),
+      ({ body }) => body.status_detail === 'awaiting_approval',
+      soon,
+    );
+    const request = await eventually(
+      async () => collector.spans.find(({ attributes }) => attributes['purser.request_id'] === 'waits'),
+      (span) => span !== undefined,
+      soon,
+    );
+    process.kill(stack.pid('worker'), 'SIGKILL');
+    const decided = await fetch(`${stack.baseUrl}/api/v1/approvals/${asked.body.approval.id}/approve`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${await stack.token('treasurer@example.com')}`,
+        'content-type': 'application/json',
+      },
+      body: '{}',
+    });
+    expect(decided.status).toBe(200);
+    await ended(id);
+    const ofPayment = await eventually(
+      async () =>
+        collector.spans.filter(
+          ({ service, attributes }) => service === 'purser-worker' && idsOf(attributes).includes(id),
+        ),
+      (found) => named(found, 'RunWorkflow:transaction').length > 0,
+      soon,
+    );
+    only(ofPayment, 'RunWorkflow:transaction');
+    expect(named(ofPayment, 'RunActivity:sign').length).toBeGreaterThan(0);
+    for (const span of ofPayment) expect(span.traceId, span.name).toBe(request!.traceId);
   });
 
   it('has its ids in every line that concerns it', async () => {
@@ -193,12 +232,38 @@ describe('a service that is away', () => {
     expect(words.toSorted()).toEqual([...new Set(words)].toSorted());
     // Of the payment that could not be begun at once, and of nothing else.
     for (const line of troubles('api')) expect(line.transaction_id, JSON.stringify(line)).toBe(id);
+    // Whoever begins a payment begins its trace, if no request could.
+    await eventually(
+      async () =>
+        collector.spans.find(
+          ({ name, attributes }) => name.startsWith('RunWorkflow:') && idsOf(attributes).includes(id),
+        ),
+      (span) => span !== undefined,
+      soon,
+    );
     // All that the worker wrote is JSON.
     const text = readFileSync(join(stack.logDir, 'worker.log'), 'utf8');
     expect(text.split('\n').filter((line) => line !== '' && !line.startsWith('{'))).toEqual([]);
   });
 });
 
+describe('a worker that is told to stop', () => {
+  it('says so, and complains of nothing', async () => {
+    const before = linesOf('worker').length;
+    await stack.halt('worker');
+    const lines = linesOf('worker').slice(before);
+    expect(lines.filter(({ level }) => level > levels.info)).toEqual([]);
+    expect(lines.map(({ msg }) => msg)).toEqual(expect.arrayContaining(['stopping', 'stopped']));
+    expect(lines.length).toBeLessThan(30);
+    await stack.start('worker');
+    await ended((await pay()).id);
+  });
+});
+
+const idsOf = (attributes: ReceivedSpan['attributes']) => [
+  attributes['purser.transaction_id'],
+  attributes['purser.workflow_id'],
+];
 const named = (spans: readonly ReceivedSpan[], name: string) => spans.filter((span) => span.name === name);
 function only(spans: readonly ReceivedSpan[], name: string): ReceivedSpan {
   const found = named(spans, name);

@@ -137,4 +137,12 @@ describe('what the SDK of Temporal logs', () => {
     poll();
     expect(lines[2]).toMatchObject({ repeated: 99 });
   });
+
+  it('is no complaint when a worker that stops asks for no more', () => {
+    const { log, lines } = createLog();
+    const error = new DOMException('The slot is not needed any more.', 'AbortError');
+    createTemporalLogger(log).error('Error in custom slot supplier `reserveSlot`', { error });
+    createTemporalLogger(log).error('Error in custom slot supplier `reserveSlot`', { error: new Error('broken') });
+    expect(lines.map(({ level }) => level)).toEqual([20, 50]);
+  });
 });
