@@ -20,7 +20,7 @@ export function measureSigners(registry: Registry): SignerMeasures {
   const registers = [registry];
   const signatures = new Counter({
     name: 'purser_signatures_total',
-    help: 'Signatures that were asked for, by outcome: ok, refused (by the signers’ own checks), fault (something is wrong with a signer), unavailable (no two signers in time).',
+    help: 'Signatures that were asked for, by outcome: ok, fault (something is wrong with a signer), unavailable (no two signers in time), or why the signers’ own checks refused it.',
     labelNames: ['outcome'],
     registers,
   });
@@ -49,7 +49,7 @@ export function measureSigners(registry: Registry): SignerMeasures {
     labelNames: ['party'],
     registers,
   });
-  for (const outcome of ['ok', 'refused', 'fault', 'unavailable']) signatures.inc({ outcome }, 0);
+  for (const outcome of ['ok', 'fault', 'unavailable']) signatures.inc({ outcome }, 0);
   for (const party of parties) for (const outcome of ['answered', 'lost']) calls.inc({ party, outcome }, 0);
 
   return {
@@ -94,7 +94,7 @@ export function measureSigners(registry: Registry): SignerMeasures {
   };
 }
 
-function outcomeOf(error: unknown): 'refused' | 'fault' | 'unavailable' {
-  if (error instanceof SignRefused) return 'refused';
+function outcomeOf(error: unknown): string {
+  if (error instanceof SignRefused) return error.reason;
   return error instanceof SignerFault ? 'fault' : 'unavailable';
 }

@@ -21,22 +21,19 @@ export function measureEndpoints(registry: Registry): (chain: string) => Endpoin
     buckets: durationBuckets,
     registers,
   });
-  const resting: { labels: Record<(typeof names)[number], string>; isResting: () => boolean }[] = [];
-  new Gauge({
+  const healthy = new Gauge({
     name: 'purser_rpc_endpoint_healthy',
-    help: '1 where the endpoint is asked as usual, 0 while it is left alone after failures.',
+    help: '1 unless the endpoint was limited, down or of another chain when it was last asked.',
     labelNames: [...names],
     registers,
-    collect() {
-      for (const { labels, isResting } of resting) this.set(labels, Number(!isResting()));
-    },
   });
   return (chain) => ({
-    add({ host, index, isResting }) {
+    add({ host, index }) {
       const labels = { chain, host, endpoint: String(index + 1) };
-      resting.push({ labels, isResting });
+      healthy.set(labels, 1);
       return ({ outcome, seconds }) => {
         requests.inc({ ...labels, outcome });
+        healthy.set(labels, Number(outcome === 'ok' || outcome === 'refused'));
         durations.observe(labels, seconds);
       };
     },

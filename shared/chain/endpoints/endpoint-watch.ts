@@ -7,12 +7,7 @@ export interface EndpointWatch {
    * Begins to look at one.
    * @param p.host what of its address may be seen; several may be of one host
    * @param p.index its place in the configuration, from 0
-   * @param p.isResting whether it is left alone after failures just now
    * @returns what is to be told of each question
    */
-  add(p: {
-    host: string;
-    index: number;
-    isResting: () => boolean;
-  }): (asked: { outcome: EndpointOutcome; seconds: number }) => void;
+  add(p: { host: string; index: number }): (asked: { outcome: EndpointOutcome; seconds: number }) => void;
 }

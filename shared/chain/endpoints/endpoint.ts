@@ -54,7 +54,7 @@ export function createEndpoint<Call>({
   random: () => number;
 }): Endpoint<Call> {
   const rest = createRest({ host, logger, random });
-  const tell = watch?.add({ host, index, isResting: () => rest.leftMs() > 0 });
+  const tell = watch?.add({ host, index });
   let usualMs = 0;
   let slow = 0;
   let verified: Promise<void> | undefined;
