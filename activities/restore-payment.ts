@@ -26,7 +26,7 @@ import { restoreWallet } from './restore-wallet.ts';
 import { storeSignedIn } from './store-signed.ts';
 
 /** What people read of a payment that was lost: what its client wrote there is lost as well. */
-export const restoredMemo = 'Restored from the records of the signers.';
+const restoredMemo = 'Restored from the records of the signers.';
 const cancelledMeanwhile = 'It was cancelled, or could not be made, before the database was restored.';
 
 /** A transfer that was signed, or begun to be. */

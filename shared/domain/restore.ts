@@ -10,8 +10,6 @@ export const restoreFindings = {
   payment_ended: 'repaired',
   agent_recreated: 'repaired',
   account_recreated: 'repaired',
-  key_recreated: 'repaired',
-  key_given_back: 'repaired',
   spare_keys_retired: 'repaired',
   indexes_skipped: 'repaired',
   runs_ended: 'repaired',
