@@ -102,7 +102,7 @@ describe('changing the account', () => {
     ];
     const seen = [];
     for (const step of steps) seen.push((await set(step)).body);
-    const { counts, ...first } = before;
+    const { counts, frozen, freeze, ...first } = before;
     const wanted = [
       { ...first, name: 'Acme', owner_email: 'boss@example.com' },
       {
@@ -114,7 +114,7 @@ describe('changing the account', () => {
         ...{ default_deny: false, policy_writes: 'bearer', ip_allowlist: ['127.0.0.0/8'] },
       },
     ];
-    expect(seen).toEqual(wanted.map((each) => ({ ...each, counts })));
+    expect(seen).toEqual(wanted.map((each) => ({ ...each, counts, frozen, freeze })));
     expect((await owner.call('GET', path)).body).toEqual(seen[2]);
     expect(await entries()).toEqual(
       wanted.map((after, index) => ({

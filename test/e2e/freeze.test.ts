@@ -1,0 +1,167 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { type Address, createTestClient as createNodeClient, erc20Abi, http, publicActions } from 'viem';
+import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
+import { anvil } from 'viem/chains';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { findMismatches } from '../../shared/db/mismatches.ts';
+import { createPool, type Pool } from '../../shared/db/pool.ts';
+import { createTestClient, eventually, type TestClient } from '../support/client.ts';
+import { type OwnStack, startOwnStack } from '../support/own-stack.ts';
+
+const local = 'eip155:31337';
+const soonMs = 90_000;
+
+let stack: OwnStack;
+let client: TestClient;
+let pool: Pool;
+
+beforeAll(async () => {
+  stack = await startOwnStack();
+  client = createTestClient(stack);
+  pool = createPool({ url: stack.databaseUrl, max: 2, application: 'test' });
+});
+afterAll(async () => {
+  await pool?.end();
+  await stack?.stop();
+});
+
+const node = () =>
+  createNodeClient({ mode: 'anvil', chain: anvil, transport: http(stack.rpcUrl) }).extend(publicActions);
+const usdcOf = (owner: Address) =>
+  node().readContract({ address: stack.usdcAddress, abi: erc20Abi, functionName: 'balanceOf', args: [owner] });
+
+async function newAgent(name: string): Promise<{ id: string; address: Address }> {
+  const { status, body } = await client.post('/agents', { agent_name: name, chain: local });
+  expect(status).toBe(200);
+  return { id: body.id, address: body.wallet.address };
+}
+
+interface Paid {
+  readonly id: string;
+  readonly to: Address;
+  readonly notice: string | null;
+}
+/** Asks for a payment of 1 USDC to somebody new. */
+async function pay(agent: { id: string }): Promise<Paid> {
+  const to = privateKeyToAddress(generatePrivateKey());
+  const { status, body } = await client.post('/transactions', {
+    ...{ agent_id: agent.id, direction: 'outbound', type: 'transfer', chain: local },
+    ...{ to_address: to, amount: '1', token: 'USDC' },
+  });
+  expect(status).toBe(200);
+  return { id: body.id, to, notice: body.notice };
+}
+const payMany = (agent: { id: string }, count: number) => Promise.all(Array.from({ length: count }, () => pay(agent)));
+// biome-ignore lint/suspicious/noExplicitAny: a transaction as on the wire
+const until = async (id: string, isRight: (body: any) => boolean) =>
+  (
+    await eventually(
+      () => client.get(`/transactions/${id}`),
+      ({ status, body }) => status === 200 && isRight(body),
+      { timeoutMs: soonMs },
+    )
+  ).body;
+const isConfirmed = (body: { status: string }) => body.status === 'confirmed';
+const isSent = ({ attempts }: { attempts: unknown[] }) => attempts.length > 0;
+
+/** An operator's command, as `npm run admin -- …`. */
+async function admin(...args: string[]) {
+  const file = fileURLToPath(new URL('../../api/admin.ts', import.meta.url));
+  const { stdout } = await promisify(execFile)(process.execPath, [file, ...args], {
+    env: {
+      PATH: process.env.PATH,
+      ...{ PURSER_ENV: 'sandbox', DATABASE_URL: stack.databaseUrl, TEMPORAL_ADDRESS: stack.temporalAddress },
+    },
+  });
+  return JSON.parse(stdout);
+}
+
+interface Signed {
+  readonly transaction_id: string;
+  readonly created_at: Date;
+}
+const signed = async () =>
+  (await pool.query<Signed>('select transaction_id, created_at from attempts order by created_at')).rows;
+
+describe('freeze all, while payments are under way', () => {
+  it('signs nothing new within a second, follows what was signed, and goes on with all of it once', {
+    timeout: 300_000,
+  }, async () => {
+    const [agent, other] = [await newAgent('payer'), await newAgent('other')];
+    await until((await pay(agent)).id, isConfirmed);
+    // What is sent now is in no block until we let it.
+    await node().setAutomine(false);
+    const sent = await payMany(agent, 3);
+    for (const { id } of sent) await until(id, isSent);
+
+    const under = payMany(other, 20);
+    const frozen = await admin('freeze', 'all', '--reason', 'the test of it');
+    expect(frozen).toMatchObject({ signers: { confirmed: [1, 2, 3], missing: [] }, next: 'Nothing new is signed.' });
+    const before = await signed();
+    const frozenAt = new Date(frozen.frozen.frozen_at).getTime();
+    for (const { created_at } of before) expect(created_at.getTime()).toBeLessThan(frozenAt + 1_000);
+
+    const later = await payMany(agent, 3);
+    for (const { notice } of later)
+      expect(notice).toMatch(/^This installation was frozen by its operator .*the test of it/);
+    const [first] = sent;
+    const faster = await client.post(`/transactions/${first!.id}/speed-up`, {});
+    expect([faster.status, faster.body.notice]).toEqual([200, expect.stringMatching(/was frozen/)]);
+
+    for (const part of ['worker', 'signer-2'] as const) process.kill(stack.pid(part), 'SIGKILL');
+    const underWay = await under;
+    const all = [...sent, ...underWay, ...later];
+    const wasSigned = new Set(before.map(({ transaction_id }) => transaction_id));
+    await node().setAutomine(true);
+    await node().mine({ blocks: 1 });
+    for (const { id } of all.filter((each) => wasSigned.has(each.id))) await until(id, isConfirmed);
+    // Whatever waits has looked, also after the new worker came, and was held back.
+    const waiting = all.filter(({ id }) => !wasSigned.has(id));
+    await eventually(
+      async () => (await pool.query('select payment_id from frozen_payments')).rows.map((row) => row.payment_id),
+      (ids) => waiting.every(({ id }) => ids.includes(id)),
+      { timeoutMs: soonMs },
+    );
+    expect(stack.restarts('worker')).toBe(1);
+    expect(await signed()).toEqual(before);
+    for (const { to } of waiting) expect(await usdcOf(to)).toBe(0n);
+    const ready = (await (await fetch(`${stack.baseUrl}/readyz`)).json()) as { frozen: boolean };
+    expect(ready.frozen).toBe(true);
+    expect(waiting.length).toBeGreaterThanOrEqual(3);
+
+    const unfrozen = await admin('unfreeze', 'all');
+    expect(unfrozen.signers).toEqual({ confirmed: [1, 2, 3], missing: [] });
+    for (const { id } of all) expect(await until(id, isConfirmed)).toMatchObject({ notice: null });
+    for (const { to } of all) expect(await usdcOf(to)).toBe(1_000_000n);
+    expect(await node().getTransactionCount({ address: agent.address })).toBe(1 + sent.length + later.length);
+    expect(await node().getTransactionCount({ address: other.address })).toBe(underWay.length);
+    expect(await findMismatches(pool)).toEqual([]);
+    const { rows } = await pool.query(
+      `select type, count(*)::int from events where type like '%frozen' group by 1 order by 1`,
+    );
+    expect(rows).toEqual([
+      { type: 'account.frozen', count: 1 },
+      { type: 'account.unfrozen', count: 1 },
+    ]);
+  });
+
+  it('a signer that is away is told when it is back, and two suffice to stop', { timeout: 120_000 }, async () => {
+    const agent = await newAgent('lonely');
+    await stack.halt('signer-3');
+    const frozen = await admin('freeze', 'agent', '--id', agent.id);
+    expect(frozen.signers.confirmed).toEqual([1, 2]);
+    expect(frozen.signers.missing).toEqual([{ party: 3, error: expect.any(String) }]);
+    await stack.start('signer-3');
+    await eventually(
+      () => admin('frozen'),
+      ({ signers_told }) => signers_told === true,
+      { timeoutMs: soonMs },
+    );
+    const held = await pay(agent);
+    expect(held.notice).toMatch(/^Agent agent_\w+ was frozen/);
+    await admin('unfreeze', 'agent', '--id', agent.id);
+    await until(held.id, isConfirmed);
+  });
+});
