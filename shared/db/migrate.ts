@@ -1,11 +1,23 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { runner } from 'node-pg-migrate';
+import { PG_MIGRATE_LOCK_ID, runner } from 'node-pg-migrate';
 import pg from 'pg';
 
 const dir = fileURLToPath(new URL('./migrations', import.meta.url));
 
+/** How long a migration waits for a table in use: whoever asks for the table meanwhile waits behind it. */
+const lockTimeoutMs = 3_000;
+/** Before it is tried again, so that what has waited behind it gets its turn. */
+const pauseMs = 2_000;
+/** For long reports and backups that read a table: about ten minutes. */
+const maxTries = 120;
+/** A server notices within this that the process which migrates is gone, and takes back what it has not finished. */
+const checkClientMs = 2_000;
+const lockNotAvailable = '55P03';
+
 /**
- * Brings the schema up to date. Forward only; safe to call from several processes at once (advisory lock).
+ * Brings the schema up to date. Forward only; each migration whole or not at all; by one process at a time, others wait
+ * for it (advisory lock) and find nothing left to do. Nobody who uses the tables is kept waiting for long.
  * @param databaseUrl of a role that may change the schema
  * @returns names of the migrations that were run now
  */
@@ -16,25 +28,52 @@ export async function migrate({
   databaseUrl: string;
   log?: (line: string) => void;
 }): Promise<string[]> {
-  const dbClient = new pg.Client({ connectionString: databaseUrl });
+  const client = new pg.Client({ connectionString: databaseUrl });
   // A connection that breaks is told by the statement under way; without a listener it would end the process.
-  dbClient.on('error', () => {});
-  await dbClient.connect();
+  client.on('error', () => {});
+  await client.connect();
   try {
-    const done = await runner({
-      dbClient,
-      dir,
-      direction: 'up',
-      migrationsTable: 'pgmigrations',
-      checkOrder: true,
-      advisoryLockMode: 'wait',
-      // Errors are thrown as well; told twice they would come with a stack.
-      logger: { debug() {}, info() {}, warn: log, error() {} },
-    });
-    return done.map((migration) => migration.name);
+    await client.query(`set client_connection_check_interval = ${checkClientMs}`);
+    // The lock of the library, taken here: waiting for another process must have no end, waiting for tables must.
+    await client.query(`select pg_advisory_lock(${PG_MIGRATE_LOCK_ID})`);
+    await client.query(`set lock_timeout = ${lockTimeoutMs}`);
+    return await runPatiently(client, log);
   } finally {
-    await dbClient.end();
+    await client.end();
   }
+}
+
+async function runPatiently(client: pg.Client, log: (line: string) => void): Promise<string[]> {
+  const done: string[] = [];
+  let tried = 0;
+  for (;;)
+    try {
+      const ran = await runOne(client, log);
+      if (ran === undefined) return done;
+      done.push(ran);
+    } catch (error) {
+      await client.query('rollback');
+      tried += 1;
+      if ((error as pg.DatabaseError).code !== lockNotAvailable || tried === maxTries) throw error;
+      log(`A table that is to be changed is in use; trying again in ${pauseMs / 1000} s (${tried} of ${maxTries}).`);
+      await delay(pauseMs);
+    }
+}
+
+/** @returns the name of the migration that was run; undefined when there is none left */
+async function runOne(dbClient: pg.Client, log: (line: string) => void): Promise<string | undefined> {
+  const [done] = await runner({
+    dbClient,
+    dir,
+    direction: 'up',
+    count: 1,
+    migrationsTable: 'pgmigrations',
+    checkOrder: true,
+    noLock: true,
+    // Errors are thrown as well; told twice they would come with a stack.
+    logger: { debug() {}, info() {}, warn: log, error() {} },
+  });
+  return done?.name;
 }
 
 async function main(databaseUrl: string | undefined): Promise<void> {
