@@ -46,7 +46,14 @@ export function judgeSigners(
     unsure: [...new Set([...unseen, ...findings.cut()])],
     answering: answering.length,
     keys: keys.length,
+    ...lowestFreeze(answering),
   };
+}
+
+/** One that was restored, or made anew, may have lost what it was told. */
+function lowestFreeze(answering: readonly SignerReport[]): Pick<SignerLook, 'freezeVersion'> {
+  const versions = answering.flatMap(({ frozen }) => frozen?.version ?? []);
+  return versions.length === 0 ? {} : { freezeVersion: Math.min(...versions) };
 }
 
 /** What is known also of a signer that says nothing. */

@@ -1,6 +1,7 @@
 import { accountsOfKeys } from '../shared/db/account-keys.ts';
 import { bySystem, insertAudit } from '../shared/db/audit.ts';
 import type { Clock } from '../shared/db/clock.ts';
+import { markForgotten } from '../shared/db/freezes.ts';
 import { inTransaction, type Pool, type Queryable } from '../shared/db/pool.ts';
 import {
   closeAlert,
@@ -50,6 +51,8 @@ export function createNoteSignerLook({ pool, clock, logger }: { pool: Pool; cloc
       await store(db, found, { owners, now });
       return found;
     });
+    // Then the signers are told again what is frozen.
+    if (look.freezeVersion !== undefined) await markForgotten(pool, look.freezeVersion);
     tellLog(logger, changes);
     const open = (await lastingAlerts(pool)).filter(({ openedAt }) => openedAt !== null);
     return {

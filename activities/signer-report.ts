@@ -24,12 +24,14 @@ const limit = z.object({ keyId, wallet: z.string().max(128), version: z.int() })
 const backup = z
   .object({ currentAtMs: z.int().min(0).max(maxInstantMs).nullable(), error: z.string().transform(plain).nullable() })
   .nullable();
-// A signer of an earlier version says nothing of limits and backups.
+const frozen = z.object({ version: z.int().min(0) });
+// A signer of an earlier version says nothing of limits, backups and freezes.
 const report = z.object({
   keys: z.array(key),
   bans: z.array(ban),
   limits: z.array(limit).default([]),
   backup: backup.optional(),
+  frozen: frozen.optional(),
 });
 
 /** What one signer says that it holds: as far as it is of use here, and no more than what it says. */

@@ -1,6 +1,6 @@
 import type { Hex } from 'viem';
 import type { SignPayload } from '../shared/domain/receipt.ts';
-import { RefusedBySigner, type SignerPeer, type SignerTransport } from './call.ts';
+import { NoAnswer, RefusedBySigner, type SignerPeer, type SignerTransport } from './call.ts';
 import { chainOf, digestOf } from './digest/payload.ts';
 import { SignerFault } from './errors.ts';
 import { newSession } from './new-session.ts';
@@ -51,9 +51,15 @@ export async function coordinateSign(transport: SignerTransport, p: Run): Promis
   } catch (error) {
     if (!(error instanceof RefusedBySigner && OTHER_BEGINS.has(error.code))) throw error;
     const [initiator, joiner] = p.pair;
-    return runSession(transport, { ...p, pair: [joiner, initiator] });
+    return await runSession(transport, { ...p, pair: [joiner, initiator] }).catch((other: unknown) => {
+      throw error.code === 'frozen' && hasNothing(other) ? error : other;
+    });
   }
 }
+
+/** Then what the first one said counts: who is frozen is told by it, also where the other one is away. */
+const hasNothing = (error: unknown) =>
+  error instanceof NoAnswer || (error instanceof RefusedBySigner && error.code === 'frozen');
 
 async function runSession(transport: SignerTransport, p: Run): Promise<Signature> {
   const [initiator, joiner] = p.pair;

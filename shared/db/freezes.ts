@@ -162,6 +162,11 @@ export async function takeThawed(db: Queryable, { limit }: { limit: number }): P
   return rows.map((row) => row.payment_id);
 }
 
+/** Notes that a signer has nothing newer than a version, whatever it confirmed: it has lost it since. */
+export async function markForgotten(db: Queryable, version: number): Promise<void> {
+  await db.query('update freeze_orders set told = $1 where told > $1', [version]);
+}
+
 /** Notes that all signers have confirmed a version. */
 export async function markTold(db: Queryable, version: number): Promise<void> {
   await db.query('update freeze_orders set told = $1 where told < $1 and version >= $1', [version]);

@@ -47,6 +47,8 @@ export interface SignerLook {
   /** Signers that answered, and account keys that they hold. */
   readonly answering: number;
   readonly keys: number;
+  /** The lowest version of what is frozen that one of them has; absent where none says. */
+  readonly freezeVersion?: number;
 }
 
 /** A finding that is remembered. */
