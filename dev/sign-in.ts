@@ -9,6 +9,8 @@ const usage = `Usage: npm run sign-in -- EMAIL [ACCOUNT]
 
   EMAIL     owner@example.com or approver@example.com, whom the identity provider of npm start knows
   ACCOUNT   acct_…, where the person belongs to several
+
+  Prints JSON. Exit status: 0 signed in, 1 failed, 2 the command line is wrong.
 `;
 
 function readDevFile() {
@@ -36,5 +38,5 @@ try {
   }
 } catch (error) {
   process.stderr.write(`${(error as Error).message}\n`);
-  process.exitCode = 1;
+  process.exitCode = (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS') ? 2 : 1;
 }

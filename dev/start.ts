@@ -14,6 +14,8 @@ const USAGE = `Usage: npm start [-- [--reset] [--bitcoin]]
               PURSER_BTCD_BINARY that names one
   --help      this text
 
+  Exit status: 0 stopped as asked, 1 failed, 2 the command line is wrong.
+
   PURSER_HOME (default .purser) holds all data. Ports: PURSER_PORT 8080, PURSER_TEMPORAL_PORT 7233,
   PURSER_TEMPORAL_UI_PORT 8233, PURSER_POSTGRES_PORT 5433, PURSER_RPC_PORT 8545,
   PURSER_SIGNER_PORTS 7101,7102,7103, PURSER_MAIL_PORT 8025, PURSER_SMTP_PORT 1025,
@@ -71,11 +73,15 @@ async function main(): Promise<void> {
   process.stdout.write('Everything is stopped.\n');
 }
 
+function isUsage(error: unknown): boolean {
+  return !!(error as NodeJS.ErrnoException).code?.startsWith('ERR_PARSE_ARGS');
+}
+
 try {
   await main();
   process.exit(0);
 } catch (error) {
   const full = (error as NodeJS.ErrnoException).code === 'ENOSPC';
   process.stderr.write(full ? `The disk is full: ${(error as Error).message}\n` : `${(error as Error).message}\n`);
-  process.exit(1);
+  process.exit(isUsage(error) ? 2 : 1);
 }
