@@ -125,6 +125,9 @@ async function runScript(script: string, args: string[], env: NodeJS.ProcessEnv)
   const file = fileURLToPath(new URL(`../../${script}`, import.meta.url));
   const { stdout } = await promisify(execFile)(process.execPath, [file, ...args], {
     env: { PATH: process.env.PATH, ...env },
+  }).catch((error: { stdout?: string; stderr?: string }) => {
+    // What was found is printed also where it stands against going on.
+    throw new Error(`${script} ${args.join(' ')} failed: ${error.stdout} ${error.stderr}`);
   });
   return JSON.parse(stdout);
 }
