@@ -9,6 +9,8 @@ import { findMismatches } from '../../shared/db/mismatches.ts';
 import { createPool, type Pool } from '../../shared/db/pool.ts';
 import { createTestClient, eventually, type TestClient } from '../support/client.ts';
 import { type OwnStack, startOwnStack } from '../support/own-stack.ts';
+import { startPaidApi } from '../support/paid-api.ts';
+import type { TestTarget } from '../support/target.ts';
 
 const local = 'eip155:31337';
 const soonMs = 90_000;
@@ -16,14 +18,17 @@ const soonMs = 90_000;
 let stack: OwnStack;
 let client: TestClient;
 let pool: Pool;
+let target: TestTarget;
 
 beforeAll(async () => {
   stack = await startOwnStack();
   client = createTestClient(stack);
+  target = await startPaidApi({ chain: local, asset: stack.usdcAddress });
   pool = createPool({ url: stack.databaseUrl, max: 2, application: 'test' });
 });
 afterAll(async () => {
   await pool?.end();
+  await target?.stop();
   await stack?.stop();
 });
 
@@ -85,6 +90,17 @@ interface Signed {
 const signed = async () =>
   (await pool.query<Signed>('select transaction_id, created_at from attempts order by created_at')).rows;
 
+/** Of payments that were signed, those with no place before theirs in the wallet that is held back: the chain takes them. */
+async function unhindered(wasSigned: ReadonlySet<string>): Promise<string[]> {
+  const { rows } = await pool.query<{ id: string; wallet_id: string }>(
+    'select id, wallet_id from transactions where nonce is not null order by wallet_id, nonce::bigint',
+  );
+  return [...Map.groupBy(rows, (row) => row.wallet_id).values()].flatMap((ofWallet) => {
+    const held = ofWallet.findIndex(({ id }) => !wasSigned.has(id));
+    return ofWallet.slice(0, held < 0 ? undefined : held).map(({ id }) => id);
+  });
+}
+
 describe('freeze all, while payments are under way', () => {
   it('signs nothing new within a second, follows what was signed, and goes on with all of it once', {
     timeout: 300_000,
@@ -116,7 +132,9 @@ describe('freeze all, while payments are under way', () => {
     const wasSigned = new Set(before.map(({ transaction_id }) => transaction_id));
     await node().setAutomine(true);
     await node().mine({ blocks: 1 });
-    for (const { id } of all.filter((each) => wasSigned.has(each.id))) await until(id, isConfirmed);
+    const free = await unhindered(wasSigned);
+    expect(sent.every(({ id }) => free.includes(id))).toBe(true);
+    for (const id of free) await until(id, isConfirmed);
     // Whatever waits has looked, also after the new worker came, and was held back.
     const waiting = all.filter(({ id }) => !wasSigned.has(id));
     await eventually(
@@ -163,5 +181,59 @@ describe('freeze all, while payments are under way', () => {
     expect(held.notice).toMatch(/^Agent agent_\w+ was frozen/);
     await admin('unfreeze', 'agent', '--id', agent.id);
     await until(held.id, isConfirmed);
+  });
+
+  it('questions are answered meanwhile, and payments out of sessions go on as well', { timeout: 180_000 }, async () => {
+    const agent = await newAgent('asks');
+    const approver = 'treasurer@example.com';
+    const policy = await client.post('/policies', {
+      ...{ agent_id: agent.id, type: 'human_approval' },
+      rules: { threshold: '0.5', approvers: [approver], timeout_seconds: 600 },
+    });
+    expect(policy.status).toBe(200);
+    const session = await client.post('/x402/sessions', {
+      ...{ agent_id: agent.id, chain: local, budget_limit: '3', ttl_seconds: 3600 },
+    });
+    expect(session.status).toBe(200);
+    const buy = () =>
+      client.post(`/x402/sessions/${session.body.id}/pay`, {
+        target_url: `${target.url}/weather?amount=1000000&maxTimeoutSeconds=60`,
+      });
+    const bought = await buy();
+    expect(bought.body.status_detail).toBe('awaiting_approval');
+    const paid = await pay(agent);
+    const asked = await until(paid.id, ({ approval }) => approval !== null);
+
+    await admin('freeze', 'agent', '--id', agent.id);
+    const token = await stack.token(approver);
+    for (const id of [bought.body.approval.id, asked.approval.id]) {
+      const answer = await fetch(`${stack.baseUrl}/api/v1/approvals/${id}/approve`, {
+        method: 'POST',
+        headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+        body: '{}',
+      });
+      expect(answer.status).toBe(200);
+    }
+    const refused = await buy();
+    expect([refused.status, refused.body.code]).toEqual([400, 'agent_inactive']);
+    const waiting = [paid.id, bought.body.ledger_id as string];
+    await eventually(
+      async () => (await pool.query('select payment_id from frozen_payments')).rows.map((row) => row.payment_id),
+      (ids) => waiting.every((id) => ids.includes(id)),
+      { timeoutMs: soonMs },
+    );
+    const { rows } = await pool.query('select auth_nonce, payment_signature from x402_payments where id = $1', [
+      waiting[1],
+    ]);
+    expect(rows).toEqual([{ auth_nonce: null, payment_signature: null }]);
+
+    await admin('unfreeze', 'agent', '--id', agent.id);
+    await until(paid.id, isConfirmed);
+    await eventually(
+      () => client.get(`/x402/sessions/${session.body.id}/payments/${waiting[1]}`),
+      ({ body }) => body.status === 'completed' && body.payment_signature !== null,
+      { timeoutMs: soonMs },
+    );
+    expect(await findMismatches(pool)).toEqual([]);
   });
 });
