@@ -15,6 +15,7 @@ const arrows = {
     'shared/domain',
     'shared/chain',
     'shared/receipt\\.ts$',
+    'shared/freeze-order\\.ts$',
     'shared/log\\.ts$',
     'shared/log-context\\.ts$',
     'shared/metrics/(open|serve)-metrics\\.ts$',
