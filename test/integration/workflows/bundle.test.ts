@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { makeWorkflowBundle } from '../../../worker/bundle.ts';
 
-const maxBytes = 2_000_000;
+/** Nearly all of it is the SDK; a library would be far more than what is left. */
+const maxBytes = 2_100_000;
 
 describe('the workflow bundle', () => {
   it('is small, and holds no library that workflow code must not use', async () => {
