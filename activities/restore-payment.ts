@@ -59,7 +59,7 @@ export async function restoreTransfer(
   const missing = missingOf(things, { slot, attempts });
   if (missing.length === 0) return findings;
   if (row.status !== 'pending')
-    return canStillBeTaken(missing, { attempts, now }) ? [...findings, endedButSigned(row, missing)] : findings;
+    return canStillBeTaken(missing, { slot, attempts, now }) ? [...findings, endedButSigned(row, missing)] : findings;
   await lockWallet(db, { id: walletId });
   const place = await takePlace(db, { row, things, walletId, slot, attempts });
   findings.push(...place.findings);
@@ -95,13 +95,24 @@ function isStored(
   return attempts.some(({ version }) => version === slot.version);
 }
 
-/** Not where the payment's place was used up for good by what is known, and not once it has expired. */
+/**
+ * Whether somebody may be paid by what is missing: not by what pays nobody, not where the payment's place was used up for
+ * good, and not once it has expired.
+ */
 function canStillBeTaken(
   missing: readonly SignedTransfer[],
-  { attempts, now }: { attempts: readonly AttemptRow[]; now: Date },
+  { slot, attempts, now }: { slot: SlotRow | undefined; attempts: readonly AttemptRow[]; now: Date },
 ): boolean {
   if (attempts.some(({ final_at }) => final_at !== null)) return false;
-  return missing.some(({ payload }) => !familyOfPayload(payload).isOutdated(payload, now));
+  const isUsedUp = ({ payload }: SignedTransfer) =>
+    slot !== undefined &&
+    slot.closed_at !== null &&
+    nonceOf(payload) !== null &&
+    String(nonceOf(payload)) === slot.nonce;
+  return missing.some(
+    (thing) =>
+      thing.purpose === 'payment' && !isUsedUp(thing) && !familyOfPayload(thing.payload).isOutdated(thing.payload, now),
+  );
 }
 
 /** Both are plain data; jsonb does not keep the order of members. */
