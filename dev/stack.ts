@@ -26,6 +26,8 @@ import { temporalBinary } from './temporal-binary.ts';
 import { deployToken, type LocalToken } from './token.ts';
 
 const PARTIES: readonly Party[] = [1, 2, 3];
+/** Each process serves its metrics somewhere: its log says where. */
+const anyPort = '0';
 const MAIL_FROM = 'Purser <purser@example.com>';
 
 /** What the starting functions share. */
@@ -92,6 +94,7 @@ export async function startStack(context: StackContext): Promise<Stack> {
   });
   const serviceEnv: NodeJS.ProcessEnv = {
     ...env,
+    PURSER_METRICS_PORT: anyPort,
     PURSER_ENV: 'sandbox',
     PURSER_PORT: String(ports.api),
     DATABASE_URL: database.appUrl,
@@ -261,7 +264,7 @@ async function provideSigners(context: StackContext) {
           keys,
           dataDir: home.file('signers', String(party), 'data'),
           logFile: log(context, `signer-${party}`),
-          env,
+          env: { ...env, PURSER_METRICS_PORT: anyPort },
         }),
       ),
     ),

@@ -31,7 +31,7 @@ import { PARTIES, type Party } from './parties.ts';
 import type { SignerStatus } from './status.ts';
 import type { Role } from './wire.ts';
 
-export type { KeyRecord, KnownPayment, ListedPayment, Party };
+export type { KeyRecord, KnownPayment, ListedPayment, Party, TraceCall };
 
 /** One request to a signer, within a signature. */
 const SIGN_CALL_TIMEOUT_MS = 5_000;

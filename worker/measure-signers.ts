@@ -1,6 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import type { TraceCall } from '../signer/call.ts';
-import type { SignerClient } from '../signer/client.ts';
+import type { SignerClient, TraceCall } from '../signer/client.ts';
 import { SignerFault, SignRefused } from '../signer/errors.ts';
 
 /** One request within a signature has 5 s, a whole one 20 s, a round of key generation more; seconds. */
