@@ -15,5 +15,7 @@ export async function transferFee(endpoints: TronEndpoints, { ceilingSun }: { ce
   const view = await viewSolid(endpoints, [tronCall('wallet', 'getchainparameters')]);
   const { sunPerEnergy, sunPerByte } = view.said(0, readPrices);
   const costSun = usualEnergy * sunPerEnergy + usualBytes * sunPerByte;
-  return costSun < ceilingSun ? costSun : ceilingSun;
+  const mostSun = costSun < ceilingSun ? costSun : ceilingSun;
+  // A private chain may take nothing.
+  return mostSun > 0n ? mostSun : 1n;
 }
