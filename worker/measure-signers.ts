@@ -1,10 +1,12 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { SignerClient, TraceCall } from '../signer/client.ts';
-import { SignerFault, SignRefused } from '../signer/errors.ts';
+import { type RefusalReason, SignerFault, SignRefused } from '../signer/errors.ts';
 
 /** One request within a signature has 5 s, a whole one 20 s, a round of key generation more; seconds. */
 const durationBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 45];
 const parties = [1, 2, 3] as const;
+/** Refusals of which there are none while nobody is taken over. */
+const alarming: readonly RefusalReason[] = ['receipt_invalid', 'intent_mismatch', 'unsupported_call', 'slot_taken'];
 
 /** What is measured of the signers from where they are asked: an honest signer cannot say that it is not reached. */
 export interface SignerMeasures {
@@ -48,7 +50,8 @@ export function measureSigners(registry: Registry): SignerMeasures {
     labelNames: ['party'],
     registers,
   });
-  for (const outcome of ['ok', 'fault', 'unavailable']) signatures.inc({ outcome }, 0);
+  // Counters that are there from the start: a rule sees no increase in one that begins with 1.
+  for (const outcome of ['ok', 'fault', 'unavailable', ...alarming]) signatures.inc({ outcome }, 0);
   for (const party of parties) for (const outcome of ['answered', 'lost']) calls.inc({ party, outcome }, 0);
 
   return {

@@ -1,8 +1,10 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import type { EndpointWatch } from '../chain/endpoints/endpoint-watch.ts';
+import type { EndpointOutcome, EndpointWatch } from '../chain/endpoints/endpoint-watch.ts';
 
 /** An endpoint is given up on after 4 s; seconds. */
 const durationBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4];
+
+const outcomes: readonly EndpointOutcome[] = ['ok', 'refused', 'limited', 'down', 'wrong_chain'];
 
 /** Registers how the RPC endpoints of chains do, by host and place in the configuration, never by URL: that may hold a key. */
 export function measureEndpoints(registry: Registry): (chain: string) => EndpointWatch {
@@ -31,6 +33,8 @@ export function measureEndpoints(registry: Registry): (chain: string) => Endpoin
     add({ host, index }) {
       const labels = { chain, host, endpoint: String(index + 1) };
       healthy.set(labels, 1);
+      // There from the start: a rule sees no increase in a counter that begins with 1.
+      for (const outcome of outcomes) requests.inc({ ...labels, outcome }, 0);
       return ({ outcome, seconds }) => {
         requests.inc({ ...labels, outcome });
         healthy.set(labels, Number(outcome === 'ok' || outcome === 'refused'));
