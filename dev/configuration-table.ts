@@ -8,7 +8,7 @@ const begin = '<!-- configuration: made by node dev/configuration-table.ts -->\n
 const end = '\n<!-- end of configuration -->';
 
 /** The table, aligned as the README's others are. */
-export function configurationTable(): string {
+function configurationTable(): string {
   const rows = Object.entries<Variable>(variables).map(([name, { usedBy, unit = '', byDefault, meaning }]) => [
     `\`${name}\``,
     usedBy,

@@ -27,9 +27,6 @@ const commands: Commands = {
 };
 const usage = usageOf(commands);
 
-/** Names of all commands. */
-export const commandNames: readonly string[] = Object.keys(commands);
-
 /** What a command line asks for. */
 export type CommandLine =
   /** Help, and nothing else. */

@@ -79,7 +79,10 @@ describe('a signer', () => {
       .map((name) => name.replace('node:', ''));
     expect(ofNode.filter((name) => !allowed.includes(name)).toSorted()).toEqual(['worker_threads']);
     expect(taken('node:http')).toEqual(['createServer']);
-    expect(filesWith(graph, /\bcreateServer\b/).toSorted()).toEqual(['shared/metrics/serve-metrics.ts', 'signer/server.ts']);
+    expect(filesWith(graph, /\bcreateServer\b/).toSorted()).toEqual([
+      'shared/metrics/serve-metrics.ts',
+      'signer/server.ts',
+    ]);
     // Threads run one file of the graph, named as such.
     expect(filesWith(graph, /\bnew Worker\b/)).toEqual(['signer/engine/worker.ts']);
   });
