@@ -113,7 +113,12 @@ describe('the workflow that tells the signers what is frozen', () => {
     await world.signers.kill(3);
     const since = performance.now();
     await change(freeze, ofAccount());
-    const two = await eventually(progress, ({ confirmed }) => confirmed.length === 2, patient);
+    const { version: frozenAt } = await standing();
+    const two = await eventually(
+      progress,
+      ({ version, confirmed }) => version === frozenAt && confirmed.length === 2,
+      patient,
+    );
     expect(performance.now() - since).toBeLessThan(5_000);
     expect(two).toMatchObject({
       confirmed: [1, 2],

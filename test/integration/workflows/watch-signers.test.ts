@@ -64,7 +64,7 @@ describe('a look at the signers', () => {
       patient,
     );
     const look = await world.client.workflow.getHandle(workflowId!).result();
-    expect(look).toEqual({ findings: [], unsure: [], answering: 3, keys: 1 });
+    expect(look).toEqual({ findings: [], unsure: [], answering: 3, keys: 1, freezeVersion: 0 });
     expect(await world.detailsOf(workflowId!)).toBe(
       '3 of 3 signers answer; they hold 1 account keys. Nothing is wrong that has lasted.',
     );
