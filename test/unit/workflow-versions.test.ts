@@ -19,7 +19,7 @@ describe('versions of workflows', () => {
   it('have their patches told in docs/operations.md, every one and no other', () => {
     const used = [...code.matchAll(/\b(?:patched|deprecatePatch)\('([^']+)'\)/g)].map(([, id]) => id);
     const upgrade = read('docs/operations.md').split('\n## Upgrade\n')[1]!.split('\n## ')[0]!;
-    const told = [...upgrade.matchAll(/^\| `([a-z-]+)` \|/gm)].map(([, id]) => id);
+    const told = [...upgrade.matchAll(/^\| `([a-z-]+)` +\|/gm)].map(([, id]) => id);
     expect(used.length).toBeGreaterThan(0);
     expect(told.sort()).toEqual([...new Set(used)].sort());
   });
