@@ -20,6 +20,7 @@ const arrows = {
     'shared/log-context\\.ts$',
     'shared/metrics/(open|serve)-metrics\\.ts$',
     'shared/stop-signal\\.ts$',
+    'shared/command-line\\.ts$',
     'shared/config-values\\.ts$',
     'shared/extra-token\\.ts$',
     'shared/(unknown-)?variables\\.ts$',

@@ -4,8 +4,8 @@
 // /.well-known/jwks.json as well. Keys by which no token can be signed any more are taken out. Nothing has to be started anew.
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { parseArgs } from 'node:util';
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, type JWK } from 'jose';
+import { readCommandLine } from '../shared/command-line.ts';
 import { maxTokenKeys, readPrivateTokenKeys } from './tokens/read-token-keys.ts';
 import { keysStillNeeded } from './tokens/rotate-keys.ts';
 
@@ -47,12 +47,14 @@ function write(file: string, content: unknown): void {
 }
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({
-    options: { keys: { type: 'string' }, rotate: { type: 'boolean' }, in: { type: 'string' } },
+  const options = { keys: { type: 'string' }, rotate: { type: 'boolean' }, in: { type: 'string' } } as const;
+  const usage = 'usage: node api/init-token-keys.ts --keys FILE [--rotate [--in SECONDS]]';
+  const values = readCommandLine(usage, { options }, (asked) => {
+    const isIn = asked.in === undefined || (asked.rotate === true && /^\d{1,6}$/.test(asked.in));
+    return asked.keys && isIn ? undefined : '';
   });
-  const { keys: keysFile, rotate = false, in: given } = values;
-  if (!keysFile || (given !== undefined && !(rotate && /^\d{1,6}$/.test(given))))
-    throw new Error('usage: node api/init-token-keys.ts --keys FILE [--rotate [--in SECONDS]]');
+  const { rotate = false, in: given } = values;
+  const keysFile = values.keys!;
   if (!rotate) await initTokenKeys({ keysFile });
   else await rotateTokenKeys({ keysFile, ...(given !== undefined && { inSeconds: Number(given) }) });
 }

@@ -4,8 +4,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import { createProgress } from '../dev/progress.ts';
+import { readCommandLine } from '../shared/command-line.ts';
 import type { EngineChoice } from '../signer/engine/load.ts';
 import { fullAuditPlan, measureAudit, quickAuditPlan } from './audit.ts';
 import { fullDecisionPlan, measureDecisions, quickDecisionPlan } from './decisions.ts';
@@ -57,17 +57,12 @@ const parts = [
 const results = fileURLToPath(new URL('./results/', import.meta.url));
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({
-    options: {
-      quick: { type: 'boolean' },
-      only: { type: 'string' },
-      rows: { type: 'string' },
-      help: { type: 'boolean' },
-    },
-  });
-  if (values.help) return void process.stdout.write(USAGE);
-  if (values.only !== undefined && !parts.some((part) => part === values.only))
-    throw new Error(`--only ${values.only}: the parts that can be measured alone are ${parts.join(', ')}.`);
+  const options = { quick: { type: 'boolean' }, only: { type: 'string' }, rows: { type: 'string' } } as const;
+  const values = readCommandLine(USAGE, { options }, ({ only }) =>
+    only === undefined || parts.some((part) => part === only)
+      ? undefined
+      : `--only ${only}: the parts that can be measured alone are ${parts.join(', ')}.`,
+  );
   const measures = (part: (typeof parts)[number]) => values.only === undefined || values.only === part;
   const quick = values.quick ?? false;
   const listPlan = { ...(quick ? quickListPlan : fullListPlan), ...(values.rows && { rows: readRows(values.rows) }) };

@@ -2,6 +2,15 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { readCommandLine } from '../shared/command-line.ts';
+
+readCommandLine(
+  `Usage: npm run check
+
+  Types, lint and format, unused code, arrows between folders. Exit status: 0 all passed, 1 something failed, 2 the command
+  line is wrong.`,
+  {},
+);
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const program = (name: string) => fileURLToPath(new URL(`../node_modules/.bin/${name}`, import.meta.url));

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Address, createPublicClient, erc20Abi, formatEther, formatUnits, http } from 'viem';
 import { z } from 'zod';
+import { readCommandLine } from '../shared/command-line.ts';
 import { OWNER_EMAIL } from './account.ts';
 import { signInAt } from './sign-in-at.ts';
 
@@ -33,6 +34,14 @@ const transactionShape = z.object({
   fee: z.string().nullable(),
   failure_message: z.string().nullish(),
 });
+
+readCommandLine(
+  `Usage: npm run demo
+
+  Makes an agent with a limit and a key of its own, and pays with it, against a running npm start. Exit status: 0 all went
+  well, 1 something did not, 2 the command line is wrong.`,
+  {},
+);
 
 function readDevFile() {
   const file = join(process.env.PURSER_HOME ?? '.purser', 'dev.json');

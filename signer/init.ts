@@ -6,8 +6,8 @@
 import { randomBytes } from 'node:crypto';
 import { chownSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { exportJWK, generateKeyPair } from 'jose';
+import { readCommandLine } from '../shared/command-line.ts';
 import { developmentMark, isDevelopmentSecret } from '../shared/domain/development-mark.ts';
 import { KEKS_MAX, parseKeks, readKekFile } from './kek-source.ts';
 
@@ -87,17 +87,14 @@ export function rotateKek({ dir }: { dir: string }): { kekFile: string; current:
 const USAGE = `usage: node signer/init.ts --kind ${KINDS.join('|')} --dir DIR, or node signer/init.ts --rotate-kek --dir DIR`;
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({
-    options: { kind: { type: 'string' }, dir: { type: 'string' }, 'rotate-kek': { type: 'boolean' } },
+  const options = { kind: { type: 'string' }, dir: { type: 'string' }, 'rotate-kek': { type: 'boolean' } } as const;
+  const values = readCommandLine(USAGE, { options }, (given) => {
+    const isKnown = KINDS.some((each) => each === given.kind);
+    return given.dir && (given['rotate-kek'] ? given.kind === undefined : isKnown) ? undefined : '';
   });
-  const { dir, 'rotate-kek': isRotation = false } = values;
-  if (isRotation && dir && values.kind === undefined) {
-    console.log(JSON.stringify(rotateKek({ dir })));
-    return;
-  }
-  const kind = KINDS.find((each) => each === values.kind);
-  if (!kind || !dir || isRotation) throw new Error(USAGE);
-  console.log(JSON.stringify(await initSecrets({ kind, dir })));
+  const dir = values.dir!;
+  const made = values['rotate-kek'] ? rotateKek({ dir }) : await initSecrets({ kind: values.kind as Kind, dir });
+  console.log(JSON.stringify(made));
 }
 
 if (import.meta.main) {

@@ -4,8 +4,8 @@
 // anew, and after them the api. Within a day, every secret is sealed to the new one.
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { parseArgs } from 'node:util';
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, type JWK } from 'jose';
+import { readCommandLine } from '../shared/command-line.ts';
 import { maxWebhookKeys, publicHalfOf, readWebhookKeys } from '../shared/webhook-keys.ts';
 
 /** Files of one installation's pair. */
@@ -46,12 +46,10 @@ function write(file: string, content: unknown, mode: number): void {
 }
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({
-    options: { keys: { type: 'string' }, public: { type: 'string' }, rotate: { type: 'boolean' } },
-  });
-  if (!values.keys || !values.public)
-    throw new Error('usage: node worker/init-webhook-keys.ts --keys FILE --public FILE [--rotate]');
-  await initWebhookKeys({ keysFile: values.keys, publicKeyFile: values.public, rotate: values.rotate ?? false });
+  const options = { keys: { type: 'string' }, public: { type: 'string' }, rotate: { type: 'boolean' } } as const;
+  const usage = 'usage: node worker/init-webhook-keys.ts --keys FILE --public FILE [--rotate]';
+  const values = readCommandLine(usage, { options }, (asked) => (asked.keys && asked.public ? undefined : ''));
+  await initWebhookKeys({ keysFile: values.keys!, publicKeyFile: values.public!, rotate: values.rotate ?? false });
 }
 
 if (import.meta.main) {

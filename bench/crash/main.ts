@@ -1,6 +1,6 @@
 // npm run crash: brings up a stack of its own, pays, and has everything go wrong meanwhile; then holds what the service
 // says against the chain. A fault stops the run and leaves the logs.
-import { parseArgs } from 'node:util';
+import { readCommandLine } from '../../shared/command-line.ts';
 import { describeBitcoinFault } from './bitcoin-plan.ts';
 import { describeFault, faultNames, planRound } from './plan.ts';
 import { roundSeed } from './random.ts';
@@ -29,7 +29,7 @@ const USAGE = `Usage: npm run crash [-- --rounds N] [--seed S] [--round-seed S] 
 `;
 
 async function main(): Promise<number> {
-  const { values } = parseArgs({
+  const values = readCommandLine(USAGE, {
     options: {
       rounds: { type: 'string', default: String(defaultRounds) },
       seed: { type: 'string', default: String(Date.now() % 1_000_000) },
@@ -38,13 +38,8 @@ async function main(): Promise<number> {
       'in-flight': { type: 'string', default: String(defaultInFlight) },
       'keep-going': { type: 'boolean', default: false },
       bitcoin: { type: 'boolean', default: false },
-      help: { type: 'boolean' },
     },
   });
-  if (values.help) {
-    process.stdout.write(USAGE);
-    return 0;
-  }
   const only = values.only.split(',').filter((name) => name !== '');
   for (const name of only)
     if (!faultNames.includes(name)) throw new Error(`--only ${name}: faults are ${faultNames.join(', ')}.`);

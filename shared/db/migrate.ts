@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { PG_MIGRATE_LOCK_ID, runner } from 'node-pg-migrate';
 import pg from 'pg';
+import { readCommandLine } from '../command-line.ts';
 
 const dir = fileURLToPath(new URL('./migrations', import.meta.url));
 
@@ -76,6 +77,11 @@ async function runOne(dbClient: pg.Client, log: (line: string) => void): Promise
   return done?.name;
 }
 
+const usage = `usage: node shared/db/migrate.ts
+
+  Brings the schema at DATABASE_OWNER_URL up to date, and says what was done. One process does it, others wait. Exit status:
+  0 it is up to date, 1 it is not, 2 the command line is wrong.`;
+
 async function main(databaseUrl: string | undefined): Promise<void> {
   if (!databaseUrl)
     throw new Error('DATABASE_OWNER_URL is missing: the postgres:// URL of a role that may change the schema.');
@@ -84,6 +90,7 @@ async function main(databaseUrl: string | undefined): Promise<void> {
 }
 
 if (import.meta.main) {
+  readCommandLine(usage, {});
   try {
     await main(process.env.DATABASE_OWNER_URL);
   } catch (error) {

@@ -29,23 +29,33 @@ function usage(): string {
   const lines = Object.entries(commands).map(
     ([name, { usage, summary }]) => `  ${`${name} ${usage}`.trim()}\n      ${summary}`,
   );
-  return `usage: npm run signers -- COMMAND\n${lines.join('\n')}`;
+  return `usage: npm run signers -- COMMAND\n${lines.join('\n')}\n\n  All print JSON. Exit status: 0 done, 1 failed, 2 the command line is wrong.`;
 }
 
 /** Commands are one word or two. */
-function findCommand(args: readonly string[]): { command: Command; rest: string[] } {
+function findCommand(args: readonly string[]): { name: string; command: Command; rest: string[] } {
   for (const words of [2, 1]) {
     const name = args.slice(0, words).join(' ');
-    if (Object.hasOwn(commands, name)) return { command: commands[name]!, rest: args.slice(words) };
+    if (Object.hasOwn(commands, name)) return { name, command: commands[name]!, rest: args.slice(words) };
   }
   throw new UsageError(usage());
 }
 
-function readOptions(command: Command, args: string[]): Record<string, string | boolean | undefined> {
+const usageOf = (name: string, { usage: options, summary }: Command) =>
+  `usage: npm run signers -- ${`${name} ${options}`.trim()}\n      ${summary}`;
+
+/** All print JSON; whoever asks for it gets the same. */
+const common = { help: { type: 'boolean' }, json: { type: 'boolean' } } as const;
+
+function readOptions(
+  { name, command }: { name: string; command: Command },
+  args: string[],
+): Record<string, string | boolean | undefined> {
   try {
-    return parseArgs({ args, options: command.options, strict: true }).values as Record<string, string | boolean>;
+    const options = { ...command.options, ...common };
+    return parseArgs({ args, options, strict: true }).values as Record<string, string | boolean>;
   } catch (error) {
-    throw new UsageError(`${(error as Error).message}\nusage: ${command.usage}`);
+    throw new UsageError(`${(error as Error).message}\n${usageOf(name, command)}`);
   }
 }
 
@@ -54,14 +64,18 @@ async function main(args: readonly string[]): Promise<void> {
     console.log(usage());
     return;
   }
-  const { command, rest } = findCommand(args);
+  const { name, command, rest } = findCommand(args);
+  const values = readOptions({ name, command }, rest);
+  if (values.help) {
+    console.log(usageOf(name, command));
+    return;
+  }
   let client: SignerClient | undefined;
   const connect = async () => {
     client ??= await connectSigners(process.env);
     return client;
   };
   try {
-    const values = readOptions(command, rest);
     const result = await command.run({ values, env: process.env, connect, tell: (line) => console.error(line) });
     console.log(JSON.stringify(result, null, 2));
   } finally {

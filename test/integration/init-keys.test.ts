@@ -68,7 +68,7 @@ describe('the keys of an installation', () => {
     expect(rotate('--rotate', '--keys', keysFile, '--public', publicKeyFile).status).toBe(0);
     expect(readWebhookKeys(keysFile).keys[1]).toEqual(old);
     const wrong = rotate('--rotate');
-    expect(wrong.status).toBe(1);
+    expect(wrong.status).toBe(2);
     expect(wrong.stderr).toMatch(/^webhook keys: usage: node worker\/init-webhook-keys\.ts --keys FILE --public FILE/);
     const taken = rotate('--keys', keysFile, '--public', publicKeyFile);
     expect([taken.status, taken.stderr]).toEqual([

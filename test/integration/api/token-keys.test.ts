@@ -155,7 +155,7 @@ describe('the command', () => {
       const failed = await run(process.execPath, [script, ...args]).catch(
         (error: { code: number; stderr: string }) => error,
       );
-      expect(failed).toMatchObject({ code: 1, stderr: expect.any(String) });
+      expect(failed).toMatchObject({ code: 2, stderr: expect.any(String) });
       expect(failed.stderr).toMatch(
         /usage: node api\/init-token-keys\.ts --keys FILE \[--rotate \[--in SECONDS\]\]|argument/,
       );

@@ -296,11 +296,12 @@ describe('the records of a signer', () => {
     store.close();
     const db = new DatabaseSync(join(dataDir, 'signer.sqlite'));
     db.exec(
-      'alter table slots drop column value_sat; alter table payments drop column others; pragma user_version = 2',
+      `alter table slots drop column value_sat; alter table payments drop column others; drop index signing_log_by_payment;
+       drop table freeze_order; drop table operator_freeze; pragma user_version = 2`,
     );
     db.close();
     open();
-    expect(store.schemaVersion()).toBe(3);
+    expect(store.schemaVersion()).toBe(5);
     expect(() => bind('txn_1', send(7, { maxFeePerGasWei: '1' }))).not.toThrow();
     expect(() => bind('txn_2', send(7))).toThrow(slotTaken);
     expect(() => bind('txn_3', spend([A, B]))).not.toThrow();
