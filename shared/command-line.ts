@@ -1,7 +1,7 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 
 /** Exit status of every command for a command line that is wrong; 1 says that the work failed. */
-export const usageStatus = 2;
+const usageStatus = 2;
 
 type WithHelp<T extends ParseArgsConfig> = T & { options: T['options'] & { help: { type: 'boolean' } } };
 

@@ -69,7 +69,7 @@ describe('the keys of an installation', () => {
     expect(readWebhookKeys(keysFile).keys[1]).toEqual(old);
     const wrong = rotate('--rotate');
     expect(wrong.status).toBe(2);
-    expect(wrong.stderr).toMatch(/^webhook keys: usage: node worker\/init-webhook-keys\.ts --keys FILE --public FILE/);
+    expect(wrong.stderr).toMatch(/^usage: node worker\/init-webhook-keys\.ts --keys FILE --public FILE/);
     const taken = rotate('--keys', keysFile, '--public', publicKeyFile);
     expect([taken.status, taken.stderr]).toEqual([
       1,
