@@ -41,7 +41,10 @@ describe('a refresh token', () => {
     expect(sealed).not.toContain(successor);
     expect(await openSuccessor(sealed, { token })).toBe(successor);
     await expect(openSuccessor(sealed, { token: newRefreshToken() })).rejects.toThrow();
-    await expect(openSuccessor(`${sealed.slice(0, -2)}AA`, { token })).rejects.toThrow();
+    // The first character of the tag: of the last one, some bits mean nothing.
+    const [tag] = sealed.split('.').slice(-1);
+    const altered = `${sealed.slice(0, -tag!.length)}${tag!.startsWith('A') ? 'B' : 'A'}${tag!.slice(1)}`;
+    await expect(openSuccessor(altered, { token })).rejects.toThrow();
     // The key is another hash than the one in the table.
     const byHash = await new CompactEncrypt(Buffer.from(successor))
       .setProtectedHeader({ alg: 'dir', enc: 'A256GCM' })
