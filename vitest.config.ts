@@ -10,10 +10,12 @@ export default defineConfig({
     // A promise that nobody waits for, or a handle left open, is a fault of the code under test.
     dangerouslyIgnoreUnhandledErrors: false,
     teardownTimeout: 30_000,
+    // As the time a test may take: it ends what hangs, and nothing that works comes near it on a busy machine.
+    expect: { poll: { timeout: 30_000 } },
     projects: [
       {
         extends: true,
-        test: { name: 'unit', sequence: { groupOrder: 0 }, include: ['test/unit/**/*.test.ts'], testTimeout: 20_000 },
+        test: { name: 'unit', sequence: { groupOrder: 0 }, include: ['test/unit/**/*.test.ts'], testTimeout: 120_000 },
       },
       {
         extends: true,
@@ -22,8 +24,8 @@ export default defineConfig({
           sequence: { groupOrder: 1 },
           include: ['test/integration/**/*.test.ts', 'test/replay/**/*.test.ts'],
           globalSetup: ['test/support/global-setup.ts'],
-          testTimeout: 60_000,
-          hookTimeout: 120_000,
+          testTimeout: 180_000,
+          hookTimeout: 300_000,
         },
       },
       {
