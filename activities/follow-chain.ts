@@ -45,6 +45,8 @@ type Seen = Pick<Block, 'number' | 'hash'>;
 export interface Follower {
   /** Does what there is to do now. @returns `idle` when no payment waits; the chain was not asked anything then */
   round(): Promise<'idle' | 'busy'>;
+  /** How far the chain's head, as most endpoints last showed it, is past what was read; 0 while no payment waits. */
+  lagBlocks(): number;
 }
 
 /**
@@ -55,6 +57,8 @@ export function createFollower({ db, adapter, wake, logger }: FollowerDependenci
   const { id: chain, confirmations } = adapter.chain;
   /** The newest blocks that were read, oldest first, each the parent of the next; empty after a start or a sleep. */
   let trail: Seen[] = [];
+  /** Heads that were seen since a start or a sleep, whether or not they could be read. */
+  let heads: { readonly first: number; readonly newest: number } | undefined;
   let receiptRounds = 0;
   /** Rounds for which endpoints have disagreed about what is due; asked again in every round then, new block or not. */
   let undecidedRounds = 0;
@@ -62,16 +66,21 @@ export function createFollower({ db, adapter, wake, logger }: FollowerDependenci
   return {
     async round() {
       if (!(await hasOpenAttempts(db, { chain }))) {
-        trail = [];
+        [trail, heads] = [[], undefined];
         return 'idle';
       }
       const head = await adapter.head();
+      heads = { first: heads?.first ?? head.number, newest: head.number };
       if ((await advance(head)) || undecidedRounds > 0) {
         await storeHead(db, { chain, number: head.number, hash: head.hash });
         await finalise(head);
         await speedUp(head);
       }
       return 'busy';
+    },
+    lagBlocks() {
+      if (heads === undefined) return 0;
+      return Math.max(heads.newest - (trail.at(-1)?.number ?? heads.first - 1), 0);
     },
   };
 

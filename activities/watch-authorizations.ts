@@ -24,6 +24,8 @@ const shortestLookMs = 100;
 export interface AuthorizationFollower {
   /** Does what there is to do now. @returns `idle` when no authorisation is open; the chain was not asked anything then */
   round(): Promise<'idle' | 'busy'>;
+  /** How far the newest final block, as most endpoints last showed it, is past what was read; 0 while none is open. */
+  lagBlocks(): number;
 }
 
 /**
@@ -50,6 +52,8 @@ export function createAuthorizationFollower({
   let readTo: number | undefined;
   /** The final block of the last look. */
   let seenTo: number | undefined;
+  /** Final blocks that were shown since a start or a sleep, whether or not they could be read. */
+  let finals: { readonly first: number; readonly newest: number } | undefined;
   let lookedAtMs = Number.NEGATIVE_INFINITY;
   let notedAtMs = Number.NEGATIVE_INFINITY;
 
@@ -57,19 +61,21 @@ export function createAuthorizationFollower({
     async round() {
       if (performance.now() - lookedAtMs < lookEveryMs) return 'busy';
       if (!(await hasOpenAuthorizations(db, { chain }))) {
-        [readTo, seenTo] = [undefined, undefined];
+        [readTo, seenTo, finals] = [undefined, undefined, undefined];
         return 'idle';
       }
       lookedAtMs = performance.now();
       await look();
       return 'busy';
     },
+    lagBlocks: () => (finals === undefined ? 0 : Math.max(finals.newest - (readTo ?? finals.first - 1), 0)),
   };
 
   async function look(): Promise<void> {
     const { number, hash } = await adapter.head();
     const final = number - confirmations + 1;
     const isNew = final >= 0 && final !== seenTo;
+    if (isNew) finals = { first: finals?.first ?? final, newest: final };
     if (isNew || lookedAtMs - notedAtMs > noteEveryMs) {
       await storeHead(db, { chain, number, hash });
       notedAtMs = lookedAtMs;

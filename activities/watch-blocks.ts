@@ -30,6 +30,8 @@ export interface BlockWatcher {
 export interface WatcherMeasure {
   /** A round has come to its end, chain asked or not. */
   worked(): void;
+  /** By how many blocks what was read is behind the chain's head; told by the one that leads, also after a round that failed. */
+  lags(blocks: number): void;
   /** It has got the lead, or lost it. */
   leads(isLeader: boolean): void;
 }
@@ -130,6 +132,7 @@ export function createBlockWatcher({
   async function follow(client: pg.Client): Promise<void> {
     const follower = createFollower({ db: client, adapter, wake: wakeSoon, logger });
     const authorizations = createAuthorizationFollower({ db: client, adapter, wake: wakeSoon, logger });
+    const tellLag = () => measure?.lags(Math.max(follower.lagBlocks(), authorizations.lagBlocks()));
     while (!stopped) {
       bell.hush();
       try {
@@ -137,12 +140,14 @@ export function createBlockWatcher({
         const others = await authorizations.round();
         report.working();
         measure?.worked();
+        tellLag();
         failures = 0;
         // While payments wait, the next look comes at its time, however many are announced.
         if (transactions === 'busy') await bell.rest(pollMs, () => stopped);
         else await bell.wait(others === 'busy' ? Math.max(pollMs, shortestQuietMs) : idleMs);
       } catch (error) {
         report.failing(error);
+        tellLag();
         await backOff();
         // Throws when it is the connection that failed, and with it the lead.
         await client.query('select 1');

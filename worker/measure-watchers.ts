@@ -16,12 +16,23 @@ export function measureWatchers(registry: Registry): (chain: string) => WatcherM
     labelNames: ['chain'],
     registers,
   });
+  const lag = new Gauge({
+    name: 'purser_watcher_lag_blocks',
+    help: 'By how many blocks what was read is behind the chain’s head, as most endpoints show it; 0 while nothing waits. Told by the process that leads.',
+    labelNames: ['chain'],
+    registers,
+  });
   return (chain) => {
     lastRound.setToCurrentTime({ chain });
     leader.set({ chain }, 0);
     return {
       worked: () => lastRound.setToCurrentTime({ chain }),
-      leads: (isLeader) => leader.set({ chain }, Number(isLeader)),
+      lags: (blocks) => lag.set({ chain }, blocks),
+      leads(isLeader) {
+        leader.set({ chain }, Number(isLeader));
+        // What it knew of the head is not looked after any more.
+        if (!isLeader) lag.remove({ chain });
+      },
     };
   };
 }

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createBroadcast } from '../../activities/broadcast.ts';
+import { createFollower } from '../../activities/follow-chain.ts';
 import { type BlockWatcher, createBlockWatcher } from '../../activities/watch-blocks.ts';
 import type { ChainAdapter } from '../../shared/chain/adapter.ts';
 import type { BitcoinPrepared } from '../../shared/chain/bitcoin/prepared.ts';
@@ -160,6 +161,23 @@ describe('following a Bitcoin chain', () => {
     watch();
     await untilFinal([id!]);
     expect(await attempt(id!)).toMatchObject({ succeeded: true, final_at: expect.any(Date) });
+  });
+
+  it('knows by how many blocks it is behind the head, also where it never could read one', async () => {
+    const adapter = world.adapter();
+    let isBlind = true;
+    const inclusions: ChainAdapter['inclusions'] = (p) =>
+      isBlind ? Promise.reject(new Error('no answer')) : adapter.inclusions(p);
+    const follower = createFollower({ db: world.pool, adapter: { ...adapter, inclusions }, wake: () => {}, logger });
+    await send({ wallet: await world.wallet() });
+    await expect(follower.round()).rejects.toThrow('no answer');
+    expect(follower.lagBlocks()).toBe(1);
+    await mine(3);
+    await expect(follower.round()).rejects.toThrow('no answer');
+    expect(follower.lagBlocks()).toBe(4);
+    isBlind = false;
+    await follower.round();
+    expect(follower.lagBlocks()).toBe(0);
   });
 
   it('has a payment offer more that no block has taken for long', async () => {

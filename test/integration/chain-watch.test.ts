@@ -1,10 +1,12 @@
 import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { Registry } from 'prom-client';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createBroadcast } from '../../activities/broadcast.ts';
 import { type BlockWatcher, createBlockWatcher } from '../../activities/watch-blocks.ts';
 import type { ChainAdapter } from '../../shared/chain/adapter.ts';
 import { createLogger } from '../../shared/log.ts';
+import { measureWatchers } from '../../worker/measure-watchers.ts';
 import { type ChainWorld, createChainWorld, signPayment, type TestWallet, until } from '../support/chain-world.ts';
 
 const recipient = '0x00000000000000000000000000000000000000aa';
@@ -223,6 +225,35 @@ describe('the block watcher', () => {
     const reopened = await startProxy(world.local.rpcUrl, proxy.port);
     await untilFinal(ids);
     await reopened.close();
+  });
+
+  it('tells by how many blocks it is behind the head, while it leads, and that it is not while nothing waits', async () => {
+    const adapter = world.adapter();
+    let isBlind = false;
+    const blocks: ChainAdapter['blocks'] = (p) =>
+      isBlind ? Promise.resolve(p.numbers.map(() => undefined)) : adapter.blocks(p);
+    const registry = new Registry();
+    const measure = measureWatchers(registry)(world.local.chain);
+    const wake = async (id: string) => void woken.push(id);
+    const watcher = createBlockWatcher({ pool: world.pool, adapter: { ...adapter, blocks }, wake, logger, measure });
+    watchers.push(watcher);
+    const lag = async () => (await registry.getSingleMetric('purser_watcher_lag_blocks')!.get()).values[0]?.value;
+    const untilLag = (wanted: number | undefined) => until(lag, (seen) => seen === wanted);
+    expect(await lag()).toBeUndefined();
+    watcher.start();
+    await untilLag(0);
+    const [id] = await send({ native: true });
+    await untilHeadIsSeen();
+    isBlind = true;
+    await mine(7);
+    await untilLag(7);
+    await mine(3);
+    await untilLag(10);
+    isBlind = false;
+    await untilFinal([id!]);
+    await untilLag(0);
+    await watcher.stop();
+    expect(await lag()).toBeUndefined();
   });
 
   it.each([

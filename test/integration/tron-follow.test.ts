@@ -135,6 +135,24 @@ describe('following Tron', () => {
     expect(woken).toEqual([id]);
   });
 
+  it('knows by how many blocks it is behind the head, solidified or not', async () => {
+    let isBlind = false;
+    const blocks: ChainAdapter['blocks'] = (p) =>
+      isBlind ? Promise.resolve(p.numbers.map(() => undefined)) : adapter.blocks(p);
+    follower = createFollower({ db: pool, adapter: { ...adapter, blocks }, wake: (id) => woken.push(id), logger });
+    expect(follower.lagBlocks()).toBe(0);
+    await send(world.trx, trx);
+    await follow(2);
+    expect(follower.lagBlocks()).toBe(0);
+    isBlind = true;
+    for (let count = 0; count < 5; count += 1) world.double.produce();
+    await follower.round();
+    expect(follower.lagBlocks()).toBe(5);
+    isBlind = false;
+    await follow(1);
+    expect(follower.lagBlocks()).toBe(0);
+  });
+
   it('goes back with the chain, sends again what has lost its block, and counts it once', async () => {
     const { id } = await send(world.usdt, 7_000_000n);
     await follow(3);
