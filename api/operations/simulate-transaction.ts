@@ -2,8 +2,10 @@ import type { PrepareResult } from '../../shared/chain/adapter.ts';
 import type { Asset, Registry, Token } from '../../shared/chain/registry.ts';
 import type { AgentRow } from '../../shared/db/agents.ts';
 import { databaseClock } from '../../shared/db/clock.ts';
+import { currentFreeze, type FreezeRow } from '../../shared/db/freezes.ts';
 import { heldBy } from '../../shared/db/holds.ts';
 import { inTransaction, type Pool } from '../../shared/db/pool.ts';
+import { describeFreeze } from '../../shared/domain/describe-freeze.ts';
 import { formatAmount, parseAmount } from '../../shared/domain/money.ts';
 import type { Evaluation, Finding } from '../../shared/domain/policy/engine.ts';
 import type { Violation } from '../../shared/domain/policy/types.ts';
@@ -40,7 +42,7 @@ export async function simulateTransaction(
   const native = registry.nativeToken(payment.chain);
   const { chain, fromAddress: from, toAddress: to, amountMinor, token: symbol, asset, decimals } = payment;
   const token: Token = { symbol, asset, decimals };
-  const [{ decision, findings }, quoted] = await Promise.all([
+  const [{ decision, findings, freeze }, quoted] = await Promise.all([
     judgeOnly(pool, { agent, payment }),
     temporal.quote({ chain, from, to, token, amountMinor: amountMinor.toString() }, { log }),
   ]);
@@ -48,20 +50,32 @@ export async function simulateTransaction(
   const violations = [...decision.violations, ...outcome.violations];
   const isRefused = violations.length > 0 || outcome.warnings.some(({ code }) => code === 'simulation_failed');
   return {
-    allowed: !isRefused && decision.outcome === 'allow',
+    // One that is frozen is taken and waits: it is not sent as things stand.
+    allowed: !isRefused && !freeze && decision.outcome === 'allow',
     decision: violations.length > 0 ? ('deny' as const) : decision.outcome,
     violations,
     headroom: headroomOf(findings),
     estimated_fee: outcome.fee,
-    warnings: [...decision.warnings, ...outcome.warnings],
+    warnings: [...decision.warnings, ...outcome.warnings, ...(freeze ? [wouldWait(freeze)] : [])],
   };
 }
 
-function judgeOnly(pool: Pool, { agent, payment }: { agent: AgentRow; payment: ResolvedPayment }): Promise<Evaluation> {
+/** What policies say, and what is frozen, as of one moment. */
+function judgeOnly(
+  pool: Pool,
+  { agent, payment }: { agent: AgentRow; payment: ResolvedPayment },
+): Promise<Evaluation & { freeze: FreezeRow | undefined }> {
   return inTransaction(pool, async (db) => {
     await db.query('set transaction isolation level repeatable read read only');
-    return judgePayment(db, { agentId: agent.id, payment, now: await databaseClock(db) });
+    const evaluation = await judgePayment(db, { agentId: agent.id, payment, now: await databaseClock(db) });
+    const freeze = await currentFreeze(db, { accountId: agent.account_id, agentId: agent.id });
+    return { ...evaluation, freeze };
   });
+}
+
+/** A payment that is asked for while something is frozen is taken, and goes on when that is lifted. */
+function wouldWait(freeze: FreezeRow): Warning {
+  return { code: 'frozen', policy_id: null, message: `${describeFreeze(freeze)} A payment would wait for that.` };
 }
 
 /** What the chain's answer means: the fee, too little money, or a transfer that would fail. */

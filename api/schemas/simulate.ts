@@ -29,9 +29,11 @@ const violation = z
   .meta({ id: 'Violation' });
 
 const warning = z.object({
-  code: z
-    .enum(['limit_without_token', 'chain_unavailable', 'simulation_failed'])
-    .meta({ example: 'limit_without_token' }),
+  code: z.enum(['limit_without_token', 'chain_unavailable', 'simulation_failed', 'frozen']).meta({
+    description:
+      'limit_without_token: a policy names no token. chain_unavailable: neither fee nor balance were looked at. simulation_failed: the chain says that the transfer would fail. frozen: the payment would be taken, and wait until the freeze is lifted.',
+    example: 'limit_without_token',
+  }),
   policy_id: told.meta({ example: null }),
   message: z.string().meta({ example: 'The limits of this policy name no token, so they were read in ETH.' }),
 });

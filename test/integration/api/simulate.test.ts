@@ -1,6 +1,8 @@
 import type { Address } from 'viem';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type FreezeSubject, freeze, unfreeze } from '../../../shared/db/freezes.ts';
 import { putHolds } from '../../../shared/db/holds.ts';
+import { inTransaction } from '../../../shared/db/pool.ts';
 import { newId } from '../../../shared/ids.ts';
 import { createAgent, payment, type TestAccount } from './harness.ts';
 import { type ApiWithChain, deadChain, startApiWithChain } from './with-chain.ts';
@@ -122,6 +124,29 @@ describe('a simulated payment', () => {
       violations: [],
       warnings: [{ code: 'simulation_failed', policy_id: null, message: expect.stringContaining('would fail') }],
     });
+  });
+
+  it.each(['installation', 'account', 'agent'] as const)('says that it would wait: frozen %s', async (scope) => {
+    const agent = await fundedAgent();
+    const subject = { scope, accountId: account.id, agentId: agent.id } as FreezeSubject;
+    const frozen = { ...subject, reason: 'a look first', by: 'operator' };
+    await inTransaction(world.api.pool, (db) => freeze(db, frozen));
+    try {
+      expect((await simulate(agent.id)).body).toMatchObject({
+        ...{ allowed: false, decision: 'allow', violations: [], estimated_fee: expect.any(String) },
+        warnings: [
+          {
+            ...{ code: 'frozen', policy_id: null },
+            message: expect.stringMatching(
+              /was frozen by its operator .*\(a look first\).* A payment would wait for that\.$/,
+            ),
+          },
+        ],
+      });
+    } finally {
+      await inTransaction(world.api.pool, (db) => unfreeze(db, subject));
+    }
+    expect((await simulate(agent.id)).body).toMatchObject({ allowed: true, warnings: [] });
   });
 
   it('is refused as a payment is', async () => {
