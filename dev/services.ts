@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Connection } from '@temporalio/client';
 import { queues } from '../shared/temporal.ts';
@@ -16,7 +17,7 @@ const QUEUES = [
   { name: queues.deliveries, type: 1 },
   { name: queues.deliveries, type: 2 },
 ];
-const path = (name: string) => fileURLToPath(new URL(`../${name}`, import.meta.url));
+const HERE = fileURLToPath(new URL('..', import.meta.url));
 
 interface ServiceOptions {
   /** Environment of the process, as deploy/Dockerfile's containers get it. */
@@ -29,7 +30,7 @@ export async function startWorker(guard: Guard, o: ServiceOptions): Promise<Chil
   const child = await startProcess(guard, {
     name: 'The worker',
     command: process.execPath,
-    args: [path('worker/main.ts')],
+    args: [join(HERE, 'worker', 'main.ts')],
     stopTimeoutMs: WORKER_STOP_TIMEOUT_MS,
     ...o,
   });
@@ -56,13 +57,16 @@ async function requirePollers(connection: Connection, namespace: string): Promis
   }
 }
 
-/** Starts the API and waits until it is alive. */
-export async function startApi(guard: Guard, o: ServiceOptions & { port: number }): Promise<Child> {
-  const { env, logFile, port } = o;
+/**
+ * Starts the API and waits until it is alive.
+ * @param o.code folder of the version that runs; default this one
+ */
+export async function startApi(guard: Guard, o: ServiceOptions & { port: number; code?: string }): Promise<Child> {
+  const { env, logFile, port, code = HERE } = o;
   const child = await startProcess(guard, {
     name: 'The API',
     command: process.execPath,
-    args: [path('api/main.ts')],
+    args: [join(code, 'api', 'main.ts')],
     env,
     logFile,
   });

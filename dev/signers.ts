@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { initTokenKeys } from '../api/init-token-keys.ts';
 import type { Party, SignerEndpoint } from '../signer/client.ts';
@@ -10,7 +11,7 @@ import { LOOPBACK } from './ports.ts';
 import { type Child, type Guard, startProcess, waitUntilReady } from './process.ts';
 
 const START_TIMEOUT_MS = 60_000;
-const MAIN = fileURLToPath(new URL('../signer/main.ts', import.meta.url));
+const HERE = fileURLToPath(new URL('..', import.meta.url));
 const PARTIES: readonly Party[] = [1, 2, 3];
 
 /** Secret files and public identities of a whole installation. */
@@ -83,17 +84,28 @@ export function signerEndpoints(keys: StackKeys, ports: readonly [number, number
   }));
 }
 
-/** Starts one signer process, as a real installation does, and waits until it answers. */
+/**
+ * Starts one signer process, as a real installation does, and waits until it answers.
+ * @param o.code folder of the version that runs; default this one
+ */
 export async function startSigner(
   guard: Guard,
-  o: { party: Party; port: number; keys: StackKeys; dataDir: string; logFile: string; env: NodeJS.ProcessEnv },
+  o: {
+    party: Party;
+    port: number;
+    keys: StackKeys;
+    dataDir: string;
+    logFile: string;
+    env: NodeJS.ProcessEnv;
+    code?: string;
+  },
 ): Promise<Child> {
-  const { keys, party } = o;
+  const { keys, party, code = HERE } = o;
   const peers = Object.fromEntries(PARTIES.map((other) => [other, keys.signers[other].publicKey]));
   const child = await startProcess(guard, {
     name: `Signer ${party}`,
     command: process.execPath,
-    args: [MAIN],
+    args: [join(code, 'signer', 'main.ts')],
     // A signer gets nothing of the caller's environment but these: it needs no address and no password of the others.
     env: {
       PATH: o.env.PATH,
