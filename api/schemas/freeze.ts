@@ -28,7 +28,7 @@ export const freezeMembers = {
 /** @returns whether a reason comes without a freeze */
 export const isReasonAlone = (given: { frozen?: boolean | undefined; freeze_reason?: string | undefined }): boolean =>
   given.freeze_reason !== undefined && given.frozen !== true;
-export const reasonAlone = { error: 'must have freeze_reason only with frozen: true.', path: ['freeze_reason'] };
+export const reasonAlone = { error: 'must come with frozen: true.', path: ['freeze_reason'] };
 
 /** Members of an answer that say whether something is frozen. */
 export const frozenMembers = {
