@@ -1,6 +1,7 @@
 import { createBroadcast } from './broadcast.ts';
 import { createCheckAuthorization } from './check-authorization.ts';
 import { type CheckChainDependencies, createCheckChain } from './check-chain.ts';
+import { createFindLostWallets } from './find-lost-wallets.ts';
 import { createPrepare, type PrepareDependencies } from './prepare.ts';
 import { createQuote } from './quote.ts';
 import { createQuoteReplacement } from './quote-replacement.ts';
@@ -12,6 +13,7 @@ export function createChainActivities(deps: CheckChainDependencies & PrepareDepe
   return {
     readBalances: createReadBalances(deps),
     readGas: createReadGas(deps),
+    findLostWallets: createFindLostWallets(deps),
     quote: createQuote(deps),
     prepare: createPrepare(deps),
     quoteReplacement: createQuoteReplacement(deps),

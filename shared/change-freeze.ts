@@ -9,27 +9,34 @@ import { renderFreeze } from './render-freeze.ts';
 /**
  * Freezes, with audit entry and event, in the caller's database transaction; take it before any other lock. Whoever calls
  * has the signers told then. Of the whole installation the accounts are told afterwards, see tell-accounts.ts.
+ * @param p.by whose freeze it is, where not of who acts: `system` for one that the service lifts by itself
  */
 export async function freezeAndNote(
   db: Queryable,
-  { reason, acting, ...subject }: FreezeSubject & { reason: string; acting: Acting },
+  {
+    reason,
+    acting,
+    by = acting.actor.id ?? acting.actor.type,
+    ...subject
+  }: FreezeSubject & { reason: string; acting: Acting; by?: string },
 ): Promise<FreezeRow> {
-  const { row, isNew } = await freeze(db, { ...subject, reason, by: acting.actor.id ?? acting.actor.type });
+  const { row, isNew } = await freeze(db, { ...subject, reason, by });
   if (isNew) await note(db, { subject, change: 'frozen', freeze: row, acting });
   return row;
 }
 
 /**
  * Lifts a freeze, as above.
+ * @param p.onlyOf whose it has to be; another one stays, as if there was none
  * @returns what was lifted; undefined where there was nothing to lift
  * @throws PurserError 403 for a freeze of the installation's operator, unless it is they who lift it: let it pass, so that it
  *   stays
  */
 export async function unfreezeAndNote(
   db: Queryable,
-  { acting, ...subject }: FreezeSubject & { acting: Acting },
+  { acting, onlyOf, ...subject }: FreezeSubject & { acting: Acting; onlyOf?: 'system' },
 ): Promise<FreezeRow | undefined> {
-  const row = await unfreeze(db, subject);
+  const row = await unfreeze(db, { ...subject, onlyOf });
   if (!row) return undefined;
   if (isOperators(row) && acting.actor.type !== 'system')
     throw new PurserError(

@@ -6,6 +6,11 @@ import { inTransaction, type Pool } from './db/pool.ts';
 const reason =
   'the database is another one than before (a restore, or a standby that took over): compare it with the signers by npm run admin -- reconcile';
 
+/** Whether a freeze is the one that was set because the database is another one than before. */
+export function isOfAnotherDatabase(freeze: { readonly reason: string; readonly frozen_by: string }): boolean {
+  return freeze.frozen_by === 'system' && freeze.reason === reason;
+}
+
 /**
  * Compares the database with the one that was known last. What is compared is in the database itself, so that a copy of it
  * that runs elsewhere, or was brought to an earlier time, tells another one than it remembers. Then the whole installation

@@ -155,7 +155,12 @@ export interface GasRead {
 export interface RestoreInput {
   /** Says what would be done, and does nothing. */
   readonly dryRun: boolean;
-  /** Payments signed since then are compared; absent: an hour before the newest thing that the database knows of. */
+  /** Whoever runs it knows that the database lost nothing: no address is taken out of use. */
+  readonly isKept?: boolean;
+  /**
+   * Payments signed since then are compared; never less than without it: since an hour before the newest thing that the
+   * database knows of, two days at least.
+   */
   readonly sinceMs?: number;
   /** Of the run before, which had too many payments. */
   readonly progress?: {

@@ -227,6 +227,15 @@ export const { findUnsure, restorePayments, endLost, endRuns, secureKeys, resume
     retry: { initialInterval: '1s', maximumInterval: '10s' },
   });
 
+/** Asks the chains about some keys for up to a minute; a worker without nodes that answer says so itself. */
+export const { findLostWallets } = proxyActivities<ChainActivities>({
+  taskQueue: queues.chain,
+  startToCloseTimeout: '3m',
+  scheduleToCloseTimeout: '10m',
+  heartbeatTimeout: '15s',
+  retry: { initialInterval: '1s', maximumInterval: '10s' },
+});
+
 /** Every wallet of a chain; what is not read now is read by the next run. */
 export const { readGas } = proxyActivities<ChainActivities>({
   taskQueue: queues.chain,

@@ -6,12 +6,14 @@ import {
   setHandler,
   sleep,
 } from '@temporalio/workflow';
+import type { LostWallets } from '../activities/find-lost-wallets.ts';
 import { addFindings, emptyReport, type RestoreFinding, type RestoreReport } from '../shared/domain/restore.ts';
 import { messageNames, type RestoreInput, type RestoreResult } from '../shared/temporal.ts';
 import {
   countEnds,
   endLost,
   endRuns,
+  findLostWallets,
   findUnsure,
   listSigned,
   readSigned,
@@ -38,6 +40,8 @@ const pauseMs = 500;
 const endsWaitMs = 15_000;
 /** Payments that are waited for. */
 const followedMax = 1_000;
+/** Steps in which the chains are asked for wallets that are lost, each of a minute: somebody waits. */
+const walletSteps = 10;
 
 const progressQuery = defineQuery<string>(messageNames.restoreProgress);
 
@@ -45,7 +49,7 @@ const progressQuery = defineQuery<string>(messageNames.restoreProgress);
  * Compares the database with signers and Temporal after one of them was restored, and mends what can be mended, while
  * nothing new is signed. Every step can be repeated: interrupted anywhere, it is started again.
  */
-export async function restore({ dryRun, sinceMs, progress }: RestoreInput): Promise<RestoreResult> {
+export async function restore({ dryRun, isKept = false, sinceMs, progress }: RestoreInput): Promise<RestoreResult> {
   let words = 'Begins.';
   const tell = (text: string) => {
     words = text;
@@ -54,7 +58,8 @@ export async function restore({ dryRun, sinceMs, progress }: RestoreInput): Prom
   setHandler(progressQuery, () => words);
 
   const newestMs = dryRun ? (await readStanding()).newestMs : await frozen(tell);
-  const since = progress?.sinceMs ?? sinceMs ?? Math.max(0, Math.min((newestMs ?? 0) - marginMs, Date.now() - leastMs));
+  const least = Math.max(0, Math.min((newestMs ?? 0) - marginMs, Date.now() - leastMs));
+  const since = progress?.sinceMs ?? Math.min(sinceMs ?? least, least);
   let report: RestoreReport = progress?.report ?? emptyReport;
   let compared = progress?.compared ?? 0;
   let restored = progress?.restored ?? [];
@@ -77,17 +82,40 @@ export async function restore({ dryRun, sinceMs, progress }: RestoreInput): Prom
     after = next;
     if (lists < listsOfRun) continue;
     const so = { sinceMs: since, lostFromMs, report, compared, restored, after };
-    await continueAsNew<typeof restore>({ dryRun, progress: so });
+    await continueAsNew<typeof restore>({ dryRun, isKept, progress: so });
   }
 
   tell('Looks for payments that had ended, and for runs that know more than the database.');
   report = addFindings(report, await endLost({ dryRun }));
   report = addFindings(report, await endRuns({ dryRun }));
-  report = addFindings(report, await secureKeys({ dryRun }));
+  if (!isKept) {
+    tell('Asks the chains for wallets that hold money and have no agent here.');
+    report = addFindings(report, await lostWallets({ dryRun }));
+    // Last: what was found is no part of what is passed over.
+    report = addFindings(report, await secureKeys({ dryRun }));
+  }
   if (!dryRun) await resumePayments();
   report = addFindings(report, lossesOf(report, { lostFromMs }));
   const ends = dryRun ? {} : await awaitEnds(restored, tell);
   return { dryRun, sinceMs: since, lostFromMs, compared, ends, report };
+}
+
+/** Wallets that were lost and never paid: only the chains know whether anybody has sent them money. */
+async function lostWallets({ dryRun }: { dryRun: boolean }): Promise<RestoreFinding[]> {
+  const findings: RestoreFinding[] = [];
+  let [after, unread]: [string | null, readonly string[]] = ['', []];
+  for (let steps = 0; after !== null && steps < walletSteps; steps += 1) {
+    const found: LostWallets = await findLostWallets({ dryRun, after, leaveOut: unread });
+    findings.push(...found.findings);
+    [after, unread] = [found.next, found.unread];
+  }
+  const chains = unread.map((chain) => `${chain} could not be read.`);
+  if (after !== null) chains.push(`The accounts' keys behind ${after} were not come to in time.`);
+  if (chains.length > 0) {
+    const detail = `Wallets that were lost, never paid and hold money may be missing here: ${chains.join(' ')}`;
+    findings.push({ what: 'wallets_unread', id: '', detail });
+  }
+  return findings;
 }
 
 /** Waits until nothing new is signed anywhere. @returns the newest instant that the database knows of */

@@ -1,16 +1,48 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type Client,
   QueryNotRegisteredError,
   QueryRejectedError,
   WorkflowExecutionAlreadyStartedError,
+  type WorkflowHandle,
 } from '@temporalio/client';
 import { messageNames, queues, type RestoreInput, type RestoreResult, workflowNames } from '../../shared/temporal.ts';
+import { createTemporalGateway } from '../temporal-gateway.ts';
+import { UsageError } from '../usage-error.ts';
 
 /** How often it is asked how far it is. */
 const pollMs = 1_000;
+/** How long a signer that is away is waited for: it may be starting. */
+const signersWaitMs = 10_000;
+/** The same where no worker says how the signers are. */
+const workersWaitMs = 60_000;
 
 /**
- * Runs workflow `restore` to its end, or waits for the one that runs.
+ * Waits until all three signers answer the workers: what two of them have signed, the third may not know.
+ * @throws UsageError naming who is away; nothing was changed then
+ */
+export async function requireAllSigners(client: Client, { tell }: { tell: (words: string) => void }): Promise<void> {
+  const { readiness } = createTemporalGateway({ client, decisionWaitMs: 0, log: { warn: () => {} } });
+  const startedAt = performance.now();
+  for (let isTold = false; ; isTold = true) {
+    const answer = await readiness().catch(() => undefined);
+    const away = answer?.signers.filter(({ ok }) => !ok) ?? [];
+    if (answer && away.length === 0) return;
+    const waitMs = answer ? signersWaitMs : workersWaitMs;
+    if (performance.now() - startedAt >= waitMs)
+      throw new UsageError(
+        answer
+          ? `${away.map(({ party, error }) => `Signer ${party} does not answer (${error ?? 'no reason given'}).`).join(' ')} Reconcile needs all three signers, for what two of them signed the third one may not know. Nothing was changed: bring it back (npm run signers -- status), then reconcile again.`
+          : 'No worker says how the signers are. Nothing was changed: start workers of the queues wallet and wallet-signing, then reconcile again.',
+      );
+    if (!isTold) tell(answer ? 'Waits for a signer that does not answer.' : 'Waits for the workers.');
+    await sleep(pollMs);
+  }
+}
+
+/**
+ * Runs workflow `restore` to its end. Where one runs already that does the same, waits for that one: what it mended is told
+ * by it alone.
  * @param tell gets each new word about how far it is
  * @throws WorkflowFailedError with the reason of the workflow
  */
@@ -18,7 +50,19 @@ export async function runRestore(
   client: Client,
   { input, tell }: { input: RestoreInput; tell: (words: string) => void },
 ): Promise<RestoreResult> {
-  const handle = await client.workflow
+  for (;;) {
+    const started = await start(client, input);
+    if (!started) tell('One is running already: waits for its end.');
+    const handle = started ?? client.workflow.getHandle(workflowNames.restore);
+    const result = await follow(handle, tell);
+    const isSame = result.dryRun === input.dryRun && result.sinceMs <= (input.sinceMs ?? Number.POSITIVE_INFINITY);
+    if (started || isSame) return result;
+  }
+}
+
+/** @returns undefined where one runs already */
+function start(client: Client, input: RestoreInput): Promise<WorkflowHandle | undefined> {
+  return client.workflow
     .start(workflowNames.restore, {
       workflowId: workflowNames.restore,
       taskQueue: queues.wallet,
@@ -30,9 +74,11 @@ export async function runRestore(
     })
     .catch((error: unknown) => {
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-      tell('One is running already: waits for its end.');
-      return client.workflow.getHandle(workflowNames.restore);
+      return undefined;
     });
+}
+
+async function follow(handle: WorkflowHandle, tell: (words: string) => void): Promise<RestoreResult> {
   let last = '';
   const timer = setInterval(async () => {
     const words = await handle.query<string>(messageNames.restoreProgress).catch((error: unknown) => {

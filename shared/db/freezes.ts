@@ -19,6 +19,12 @@ export function isOperators({ frozen_by }: Pick<FreezeRow, 'frozen_by'>): boolea
   return frozen_by === 'operator' || frozen_by === 'system';
 }
 
+/**
+ * Whose word stands where several freeze the same: the operator's, then that of the service itself, which lifts its own once
+ * what it froze for is over, then anybody's of the account.
+ */
+const rankOf = (by: string): number => (by === 'operator' ? 2 : by === 'system' ? 1 : 0);
+
 /** A freeze as read with what is frozen: JSON of the database, or a row. */
 export type ShownFreeze = Pick<FreezeRow, 'scope' | 'reason' | 'frozen_by'> & { readonly created_at: Date | string };
 
@@ -44,7 +50,7 @@ const isSubject = 'scope = $1 and account_id is not distinct from $2 and agent_i
 /**
  * Freezes, in the caller's database transaction: whoever allows a signature afterwards sees it, and whoever has begun to
  * is waited for. Take it before any other lock.
- * @returns the row as it is now, and whether this call made it, or made it the operator's
+ * @returns the row as it is now, and whether this call made it, or gave it to somebody whose word weighs more
  */
 export async function freeze(
   db: Queryable,
@@ -59,18 +65,28 @@ export async function freeze(
   if (rows[0]) await nextVersion(db);
   if (rows[0]) return { row: rows[0], isNew: true };
   const before = (await findFreeze(db, subject))!;
-  if (!isOperators({ frozen_by: by }) || isOperators(before)) return { row: before, isNew: false };
-  // From now on it is the operator's, and nobody of the account can lift it.
+  if (rankOf(by) <= rankOf(before.frozen_by)) return { row: before, isNew: false };
+  // From now on it is theirs: nobody of the account can lift it, and of the operator's not the service itself either.
   const taken = await db.query<FreezeRow>('update freezes set frozen_by = $2, reason = $3 where id = $1 returning *', [
     ...[before.id, by, reason],
   ]);
   return { row: taken.rows[0]!, isNew: true };
 }
 
-/** Lifts a freeze. @returns what was lifted; nothing where there was none */
-export async function unfreeze(db: Queryable, subject: FreezeSubject): Promise<FreezeRow | undefined> {
+/**
+ * Lifts a freeze.
+ * @param p.onlyOf whose it has to be; absent: anybody's
+ * @returns what was lifted; nothing where there was none
+ */
+export async function unfreeze(
+  db: Queryable,
+  { onlyOf, ...subject }: FreezeSubject & { onlyOf?: 'system' | undefined },
+): Promise<FreezeRow | undefined> {
   await lockFreezes(db);
-  const { rows } = await db.query<FreezeRow>(`delete from freezes where ${isSubject} returning *`, valuesOf(subject));
+  const { rows } = await db.query<FreezeRow>(
+    `delete from freezes where ${isSubject} and frozen_by = coalesce($4, frozen_by) returning *`,
+    [...valuesOf(subject), onlyOf ?? null],
+  );
   if (rows[0]) await nextVersion(db);
   return rows[0];
 }

@@ -113,6 +113,30 @@ export async function putRestoredSlot(
   );
 }
 
+/** A key of an account, with the children of it that the database knows as wallets. */
+export interface KeyWithIndexes {
+  readonly id: string;
+  readonly account_id: string;
+  readonly public_key: `0x${string}`;
+  readonly chain_code: `0x${string}`;
+  readonly next_index: number;
+  readonly used: readonly number[];
+}
+
+/** Keys of accounts, in the order of their ids. */
+export async function listKeysWithIndexes(
+  db: Queryable,
+  { after, limit }: { after: string; limit: number },
+): Promise<KeyWithIndexes[]> {
+  const { rows } = await db.query<KeyWithIndexes>(
+    `select id, account_id, public_key, chain_code, next_index,
+            array(select split_part(w.path, '/', 6)::int from wallets w where w.account_key_id = k.id) as used
+     from account_keys k where account_id is not null and id > $1 order by id limit $2`,
+    [after, limit],
+  );
+  return rows;
+}
+
 /** A wallet by its place, whoever's it is. */
 export async function findWalletByPath(
   db: Queryable,

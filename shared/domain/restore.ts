@@ -19,6 +19,8 @@ export const restoreFindings = {
   place_used_up: 'decide',
   still_open: 'decide',
   settings_lost: 'decide',
+  wallet_found: 'decide',
+  wallets_unread: 'decide',
   // For a person, before anything goes on: it might be paid twice, or from the wrong wallet.
   ended_but_signed: 'blocks',
   places_disagree: 'blocks',
