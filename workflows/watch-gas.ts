@@ -5,9 +5,11 @@ import { readGas, topUpGas } from './proxies.ts';
 /** One run of the schedule: what wallets hold for fees on each chain, and those that are low are filled up where that is wished. */
 export async function watchGas({ chains }: WatchGasInput): Promise<void> {
   const reads = await Promise.all(chains.map(readChain));
-  const { made } = await topUpGas();
+  const { made, unfilled } = await topUpGas();
   const words = reads.flatMap((read) => (typeof read === 'string' ? [read] : describe(read)));
   if (made > 0) words.push(`${made} top-ups of funding agents are on their way.`);
+  // Histories of before do not have it.
+  if (unfilled) words.push(`${unfilled} wallets are not filled up: event agent.low_gas of their agents says why.`);
   setCurrentDetails(words.length === 0 ? 'No wallet needs coins for fees.' : words.join('\n'));
 }
 

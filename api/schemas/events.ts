@@ -17,7 +17,7 @@ export const event = z
     livemode: z.boolean().meta({ description: 'Whether this installation is for production.', example: false }),
     data: z.record(z.string(), z.unknown()).meta({
       description:
-        'What it happened to, as it was then. payment.*: the Transaction. policy.violated: the denial. approval.*: the Approval. account.frozen, account.unfrozen, agent.frozen, agent.unfrozen: `account_id`, `agent_id`, and the freeze: its scope (`installation` as well), `reason`, `frozen_by` and `frozen_at`. agent.*: otherwise the Agent. x402.*: the session or the payment. webhook.*: the Webhook.',
+        'What it happened to, as it was then. payment.*: the Transaction. policy.violated: the denial. approval.*: the Approval. account.frozen, account.unfrozen, agent.frozen, agent.unfrozen: `account_id`, `agent_id`, and the freeze: its scope (`installation` as well), `reason`, `frozen_by` and `frozen_at`. agent.low_gas: `agent_id`, `chain`, `address`, `message` and what is lacking; with `top_up`, why a funding agent does not fill the wallet up. agent.*: otherwise the Agent. x402.*: the session or the payment. webhook.*: the Webhook.',
     }),
   })
   .meta({ id: 'Event', description: 'Something that happened. What is sent to webhooks is exactly this object.' });

@@ -60,6 +60,19 @@ export async function storeEvent(db: Queryable, event: NewEvent, id: string = ne
   return rows[0]!;
 }
 
+/** Whether an agent was told since a time why its wallet on a chain is not filled up. */
+export async function wasToldUnfilled(
+  db: Queryable,
+  { agentId, chain, reason, since }: { agentId: string; chain: string; reason: string; since: Date },
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `select from events where resource_id = $1 and type = 'agent.low_gas' and created_at >= $4
+       and data->>'chain' = $2 and data->'top_up'->>'reason' = $3 limit 1`,
+    [agentId, chain, reason, since],
+  );
+  return rowCount === 1;
+}
+
 /** The event, whoever's it is: for workers. */
 export async function getEvent(db: Queryable, { id }: { id: string }): Promise<EventRow | undefined> {
   const { rows } = await db.query<EventRow>('select * from events where id = $1', [id]);

@@ -9,16 +9,35 @@ export interface GasWanted {
   readonly agent_name: string;
   readonly address: string;
   readonly chain: string;
+  readonly low_since: Date;
 }
 
-/** Notes how payments that fill wallets up have ended. @returns how many */
-export async function closeGasFills(db: Queryable): Promise<number> {
-  const { rowCount } = await db.query(
-    `update gas_fills f set ended_at = now(), succeeded = t.status = 'confirmed'
-     from transactions t
-     where f.ended_at is null and t.id = f.transaction_id and t.status in ('confirmed', 'failed')`,
+/** How a payment that was to fill a wallet up has ended. */
+export interface EndedGasFill extends Omit<GasWanted, 'low_since'> {
+  readonly transaction_id: string;
+  readonly funding_agent_id: string;
+  readonly succeeded: boolean;
+  readonly failure_code: string | null;
+  readonly failure_message: string | null;
+  /** Null where the wallet is not low any more. */
+  readonly low_since: Date | null;
+}
+
+/** Notes how payments that fill wallets up have ended. @returns them, each to one caller only */
+export async function closeGasFills(db: Queryable): Promise<EndedGasFill[]> {
+  const { rows } = await db.query<EndedGasFill>(
+    `with ended as (
+       update gas_fills f set ended_at = now(), succeeded = t.status = 'confirmed'
+       from transactions t
+       where f.ended_at is null and t.id = f.transaction_id and t.status in ('confirmed', 'failed')
+       returning f.*, t.agent_id as funding_agent_id, t.failure_code, t.failure_message)
+     select e.transaction_id, e.account_id, e.wallet_id, e.chain, e.succeeded, e.funding_agent_id, e.failure_code,
+            e.failure_message, w.agent_id, a.agent_name, w.address, g.low_since
+     from ended e join wallets w on w.id = e.wallet_id join agents a on a.id = w.agent_id
+     left join gas_levels g on g.wallet_id = e.wallet_id and g.chain = e.chain
+     order by e.created_at, e.transaction_id`,
   );
-  return rowCount ?? 0;
+  return rows;
 }
 
 /**
@@ -30,22 +49,21 @@ const mayBeFilled = `not exists (
     and (f.ended_at is null or f.ended_at >= g.read_at
       or (not f.succeeded and f.ended_at > now() - $1 * interval '1 millisecond')))`;
 
-/** Wallets that are low and may be filled up, the longest low first. @param retryMs after one that failed */
+/** Wallets that are low and may be filled up, the longest low first. @param retryMs after one that failed @param after the last one of the page before */
 export async function listGasWanted(
   db: Queryable,
-  { retryMs, limit }: { retryMs: number; limit: number },
+  { retryMs, limit, after }: { retryMs: number; limit: number; after: GasWanted | undefined },
 ): Promise<GasWanted[]> {
   const { rows } = await db.query<GasWanted>(
-    `select a.account_id, g.wallet_id, a.id as agent_id, a.agent_name, w.address, g.chain
+    `select a.account_id, g.wallet_id, a.id as agent_id, a.agent_name, w.address, g.chain, g.low_since
      from gas_levels g join wallets w on w.id = g.wallet_id join agents a on a.id = w.agent_id
      join accounts o on o.id = a.account_id
      where g.is_low and a.status = 'active' and a.deleted_at is null and ${mayBeFilled}
+       and ($3::timestamptz is null or (g.low_since, g.wallet_id, g.chain) > ($3, $4, $5))
        and exists (select from jsonb_array_elements(o.gas_top_ups) t
-         where t->>'chain' = g.chain and t->>'funding_agent_id' <> a.id
-           and (select count(*) from gas_fills f where f.account_id = o.id and f.chain = g.chain
-                and f.created_at > now() - interval '24 hours') < (t->>'max_per_day')::int)
-     order by g.low_since, g.wallet_id limit $2`,
-    [retryMs, limit],
+         where t->>'chain' = g.chain and t->>'funding_agent_id' <> a.id)
+     order by g.low_since, g.wallet_id, g.chain limit $2`,
+    [retryMs, limit, after?.low_since ?? null, after?.wallet_id ?? null, after?.chain ?? null],
   );
   return rows;
 }

@@ -7,7 +7,7 @@ import { parseEther } from 'viem';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createReadGas } from '../../activities/read-gas.ts';
 import { createStartMissing } from '../../activities/start-missing.ts';
-import { createTopUpGas } from '../../activities/top-up-gas.ts';
+import { createTopUpGas, type GasToppedUp } from '../../activities/top-up-gas.ts';
 import type { Chains } from '../../shared/chain/adapter.ts';
 import { createRegistry } from '../../shared/chain/registry.ts';
 import { freeze } from '../../shared/db/freezes.ts';
@@ -43,7 +43,7 @@ afterEach(() => world.pool.query(`update agents set status = 'inactive'`));
 const environment = () => new MockActivityEnvironment();
 const readGas = (chains: Chains = new Map([[chain, world.adapter()]])): Promise<GasRead> =>
   environment().run(createReadGas({ pool: world.pool, chains, lowTransfers }), { chain });
-const topUp = (): Promise<{ closed: number; made: number }> =>
+const topUp = (): Promise<GasToppedUp> =>
   environment().run(createTopUpGas({ pool: world.pool, client, registry, logger }));
 
 /** Holds nothing but what is said. */
@@ -161,6 +161,11 @@ describe('a funding agent', () => {
     ]);
   const payments = async () =>
     (await world.pool.query('select * from transactions where account_id = $1 order by id', [funding.accountId])).rows;
+  /** What was told of top-ups that were not made or failed. */
+  const toldOf = async (wallet: TestWallet) =>
+    (await eventsOf(wallet)).flatMap(({ data }) =>
+      data.top_up === undefined ? [] : [data as { top_up?: { reason: string } }],
+    );
   const end = (id: string, status: 'confirmed' | 'failed') =>
     world.pool.query(
       `update transactions set status = $2::text, status_detail = $2::text,
@@ -170,7 +175,7 @@ describe('a funding agent', () => {
 
   it('fills a wallet up that is low, by an ordinary payment that says what it is for, with its audit entry', async () => {
     await readGas();
-    expect(await topUp()).toEqual({ closed: 0, made: 1 });
+    expect(await topUp()).toEqual({ closed: 0, made: 1, unfilled: 0 });
     const made = await payments();
     expect(made).toMatchObject([
       {
@@ -202,21 +207,21 @@ describe('a funding agent', () => {
     await readGas();
     await topUp();
     await end((await payments())[0].id, 'confirmed');
-    expect(await topUp()).toEqual({ closed: 1, made: 0 });
+    expect(await topUp()).toEqual({ closed: 1, made: 0, unfilled: 0 });
     await readGas();
     expect(await topUp()).toMatchObject({ made: 1 });
     await end((await payments())[1].id, 'confirmed');
     await world.local.fund(needy.account.address, { eth: '1' });
     await topUp();
     await readGas();
-    expect(await topUp()).toEqual({ closed: 0, made: 0 });
+    expect(await topUp()).toEqual({ closed: 0, made: 0, unfilled: 0 });
   });
 
   it('whose payment failed tries again after a while, not at once', async () => {
     await readGas();
     await topUp();
     await end((await payments())[0].id, 'failed');
-    expect(await topUp()).toEqual({ closed: 1, made: 0 });
+    expect(await topUp()).toEqual({ closed: 1, made: 0, unfilled: 0 });
     await readGas();
     expect(await topUp()).toMatchObject({ made: 0 });
     await world.pool.query(`update gas_fills set ended_at = ended_at - interval '61 minutes' where account_id = $1`, [
@@ -245,18 +250,22 @@ describe('a funding agent', () => {
   });
 
   it.each([
-    ['is itself low', () => world.node.setBalance({ address: funding.account.address, value: 0n }), 1],
+    ['is itself low', () => world.node.setBalance({ address: funding.account.address, value: 0n }), null],
     [
       'is inactive',
       () => world.pool.query(`update agents set status = 'inactive' where id = $1`, [funding.agentId]),
-      0,
+      'agent_inactive',
     ],
     [
       'is not set',
       () => world.pool.query(`update accounts set gas_top_ups = '[]' where id = $1`, [funding.accountId]),
-      0,
+      undefined,
     ],
-    ['is of another account', async () => allow({ funding_agent_id: (await newWallet({ eth: '1' })).agentId }), 0],
+    [
+      'is of another account',
+      async () => allow({ funding_agent_id: (await newWallet({ eth: '1' })).agentId }),
+      'agent_deleted',
+    ],
     [
       'is frozen',
       () =>
@@ -266,13 +275,98 @@ describe('a funding agent', () => {
             ...{ reason: 'a test', by: 'operator' },
           }),
         ),
-      0,
+      'frozen',
     ],
-  ])('that %s never fills itself up, and others only if it can', async (_, change, made) => {
+  ])('that %s never fills itself up, and others only if it can; else that is told once', async (_, change, reason) => {
     await change();
     await readGas();
-    expect(await topUp()).toMatchObject({ made });
+    const [made, unfilled] = [reason === null ? 1 : 0, typeof reason === 'string' ? 1 : 0];
+    expect(await topUp()).toMatchObject({ made, unfilled });
     for (const payment of await payments()) expect(payment.to_address).toBe(needy.account.address);
+    await readGas();
+    expect(await Promise.all([topUp(), topUp()])).toMatchObject([{ unfilled }, { unfilled }]);
+    expect((await toldOf(needy)).map(({ top_up }) => top_up)).toEqual(
+      unfilled === 0 ? [] : [{ reason, funding_agent_id: expect.any(String), transaction_id: null }],
+    );
+  });
+
+  it('that cannot pay is told again for another reason, and after the wallet had enough in between', async () => {
+    const setStatus = (status: string) =>
+      world.pool.query('update agents set status = $2 where id = $1', [funding.agentId, status]);
+    await setStatus('inactive');
+    await readGas();
+    await topUp();
+    await setStatus('active');
+    await allow({ max_per_day: 0 });
+    expect(await topUp()).toMatchObject({ made: 0, unfilled: 1 });
+    await setStatus('inactive');
+    await topUp();
+    const reasons = async () => (await toldOf(needy)).map(({ top_up }) => top_up?.reason);
+    expect(await reasons()).toEqual(['agent_inactive', 'max_per_day']);
+    expect((await toldOf(needy))[0]).toMatchObject({
+      ...{ agent_id: needy.agentId, chain, address: needy.account.address },
+      message: `The wallet ${needy.account.address} is low on coins for fees on ${chain}, and is not filled up: the funding agent ${funding.agentId} is inactive.`,
+    });
+
+    await world.node.setBalance({ address: needy.account.address, value: parseEther('1') });
+    await readGas();
+    await topUp();
+    await world.node.setBalance({ address: needy.account.address, value: 1n });
+    await readGas();
+    await topUp();
+    expect(await reasons()).toEqual(['agent_inactive', 'max_per_day', 'agent_inactive']);
+  });
+
+  it('whose payments fail is told once, by what they fail for, with the payment', async () => {
+    const endLast = async () => {
+      const made = (await payments()).at(-1);
+      await end(made.id, 'failed');
+      return made.id as string;
+    };
+    await readGas();
+    await topUp();
+    const first = await endLast();
+    await topUp();
+    await world.pool.query(`update gas_fills set ended_at = ended_at - interval '61 minutes' where account_id = $1`, [
+      funding.accountId,
+    ]);
+    await readGas();
+    expect(await topUp()).toMatchObject({ made: 1 });
+    await endLast();
+    await Promise.all([topUp(), topUp()]);
+    expect((await toldOf(needy)).map(({ top_up }) => top_up)).toEqual([
+      { reason: 'policy_violation', funding_agent_id: funding.agentId, transaction_id: first },
+    ]);
+  });
+
+  it('that cannot pay keeps no other wallet from its turn, however many wait for it', async () => {
+    await world.pool.query(`update agents set status = 'inactive' where id = $1`, [funding.agentId]);
+    await readGas();
+    const other = await newWallet({ eth: '5', usdc: '1' });
+    const last = await newWallet({ usdc: '1' });
+    await world.pool.query('update agents set account_id = $2, agent_name = id where id = $1', [
+      last.agentId,
+      other.accountId,
+    ]);
+    await world.pool.query('update accounts set gas_top_ups = $2 where id = $1', [
+      other.accountId,
+      JSON.stringify([{ chain, funding_agent_id: other.agentId, amount: '0.01', max_per_day: 10 }]),
+    ]);
+    await readGas();
+    await world.pool.query(
+      `with agent as (
+         insert into agents (id, account_id, agent_name, agent_description, metadata, chain)
+         select 'agent_crowd_' || n, $1, 'crowd ' || n, agent_description, metadata, chain
+         from agents, generate_series(1, 60) n where id = $2 returning id),
+       wallet as (
+         insert into wallets select (jsonb_populate_record(w, jsonb_build_object('id', 'wal_' || a.id, 'agent_id', a.id,
+           'address', a.id, 'path', a.id))).*
+         from agent a, wallets w where w.id = $3 returning id)
+       insert into gas_levels select (jsonb_populate_record(g, jsonb_build_object('wallet_id', w.id))).*
+       from wallet w, gas_levels g where g.wallet_id = $3`,
+      [funding.accountId, needy.agentId, needy.walletId],
+    );
+    expect(await topUp()).toEqual({ closed: 0, made: 1, unfilled: 61 });
   });
 
   it('pays once where the worker is killed between storing the payment and starting it', async () => {
