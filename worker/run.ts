@@ -14,6 +14,7 @@ import { tellRequest } from '../shared/tell-request.ts';
 import { openTracing } from '../shared/tracing/open-tracing.ts';
 import { unknownVariables } from '../shared/unknown-variables.ts';
 import { makeWorkflowBundle } from './bundle.ts';
+import { createTemporalBuffer, measureSlots, measureTemporal } from './measure-temporal.ts';
 import { observe } from './observe.ts';
 import { ensureSchedules } from './schedules.ts';
 import { type ServeDependencies, serve } from './serve.ts';
@@ -47,14 +48,19 @@ export async function runWorker({
   for (const sentence of unknownVariables(env)) logger.warn(sentence);
   const stopping = createStopSignal({ log: logger });
   process.env.TEMPORAL_POLL_SHUTDOWN_INTERRUPT_WAIT_MS ??= String(lastTaskWaitMs);
+  const temporalMetrics = config.metrics && createTemporalBuffer();
   // Told to stop, we first ask for nothing more; the runtime itself would end the workers at once.
   Runtime.install({
     logger: createTemporalLogger(logger),
     // Else it writes lines of its own, which are no JSON and know no payment.
-    telemetryOptions: { logging: { forward: {}, filter: { core: 'WARN', other: 'ERROR' } } },
+    telemetryOptions: {
+      logging: { forward: {}, filter: { core: 'WARN', other: 'ERROR' } },
+      ...(temporalMetrics && { metrics: { buffer: temporalMetrics } }),
+    },
     shutdownSignals: [],
   });
   const metrics = await openMetrics(config.metrics, { process: 'worker', log: logger });
+  if (temporalMetrics) measureTemporal({ buffer: temporalMetrics, registry: metrics.registry, log: logger });
   let opened: Pool | undefined;
   const pool = () => {
     if (!opened) {
@@ -68,7 +74,7 @@ export async function runWorker({
     checkInstallation(config, { pool: config.database && pool(), logger, stopping }),
   ]);
   if (!connection || stopping.aborted) return;
-  const gate = createSlotGate();
+  const gate = createSlotGate({ tell: measureSlots(metrics.registry) });
   const tracing = await openTracing(config.traces, {
     ...{ service: 'purser-worker', environment: config.environment, log: logger },
   });

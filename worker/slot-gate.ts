@@ -1,5 +1,12 @@
 import type { CustomSlotSupplier, SlotInfo, WorkerTuner } from '@temporalio/worker';
 
+/** How many tasks of a kind a worker takes from its queue at a time. */
+export interface SlotSize {
+  readonly queue: string;
+  readonly kind: SlotInfo['type'];
+  readonly count: number;
+}
+
 /** Through which all workers of a process ask for tasks. */
 export interface SlotGate {
   /** Slots for one kind of task. @param count tasks at a time */
@@ -11,8 +18,9 @@ export interface SlotGate {
 /**
  * A task that the server gives to a worker that does not ask any more is lost until its timeout. So a process that stops
  * asks for nothing first, and its workers end only when nothing is on its way to them.
+ * @param o.tell is told at every question for a task how many there may be, for whoever measures
  */
-export function createSlotGate(): SlotGate {
+export function createSlotGate({ tell }: { tell?: (size: SlotSize) => void } = {}): SlotGate {
   const { promise: drained, resolve: drain } = Promise.withResolvers<void>();
   let isClosed = false;
   let asked = 0;
@@ -38,8 +46,9 @@ export function createSlotGate(): SlotGate {
       const isFree = () => !isClosed && taken < count;
       return {
         type: 'custom',
-        reserveSlot: (_context, abortSignal) =>
+        reserveSlot: ({ taskQueue: queue, slotType: kind }, abortSignal) =>
           new Promise((resolve, reject) => {
+            tell?.({ queue, kind, count });
             const take = () => {
               abortSignal.removeEventListener('abort', leave);
               resolve(grant());
