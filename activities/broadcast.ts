@@ -6,6 +6,7 @@ import type { Pool } from '../shared/db/pool.ts';
 import { findSlot, wishFor } from '../shared/db/slots.ts';
 import { putNotice } from '../shared/db/transactions.ts';
 import { findPayment } from './find-payment.ts';
+import { noteUnderpriced } from './note-underpriced.ts';
 import { noteSignedUnfunded } from './note-unfunded.ts';
 import { storeSigned } from './store-signed.ts';
 
@@ -13,13 +14,15 @@ import { storeSigned } from './store-signed.ts';
  * - `sent`: a node has the bytes, or one of the payment's attempts is in a block.
  * - `undecided`: something else stands at the nonce; `checkChain` tells in time what it is.
  * - `unfunded`: the wallet cannot pay the fee yet; the bytes are sent again with each look at the chain.
+ * - `underpriced`: nodes ask for more than the bytes offer; a replacement was asked for where one may offer enough, and else
+ *   they are sent again with each look at the chain.
  * - `refused`: no node will ever take the bytes; where they were the payment, its nonce is to be used up instead.
  * - `superseded`: stored and not sent, for the nonce is to be used up instead.
  * - `ended`: the payment is not pending any more, and nothing was sent.
  */
-export interface BroadcastResult {
-  readonly outcome: 'sent' | 'undecided' | 'unfunded' | 'refused' | 'superseded' | 'ended';
-}
+export type BroadcastResult =
+  | { readonly outcome: 'sent' | 'undecided' | 'unfunded' | 'refused' | 'superseded' | 'ended' }
+  | { readonly outcome: 'underpriced'; readonly floor?: string };
 
 export interface BroadcastDependencies {
   readonly pool: Pool;
@@ -58,6 +61,11 @@ export function createBroadcast({ pool, chains, clock }: BroadcastDependencies) 
     // Another answer does not undo what happened before: the bytes may be mined, or wait at another node.
     if (await isOnChain({ pool, adapter, transactionId })) return { outcome: 'sent' };
     if (result.outcome === 'slot_taken') return { outcome: 'undecided' };
+    if (result.outcome === 'underpriced') {
+      const { reason, ...rest } = result;
+      await noteUnderpriced(pool, { row, adapter, ...result });
+      return rest;
+    }
     if (result.outcome === 'unfunded') await noteSignedUnfunded(pool, { row, reason: result.reason, now: clock() });
     else await useUpNonce(pool, { transactionId, purpose, reason: result.reason });
     return { outcome: result.outcome };

@@ -6,6 +6,7 @@ import { type FailureCode, getTransaction, putNotice, type TransactionRow } from
 import type { Patience } from '../shared/domain/transaction.ts';
 import { useUpNonce } from './broadcast.ts';
 import { findPayment } from './find-payment.ts';
+import { noteUnderpriced } from './note-underpriced.ts';
 import { noteSignedUnfunded } from './note-unfunded.ts';
 import { isDeepEnough, type RecordDependencies, recordFinality, recordInclusion } from './record-inclusion.ts';
 import { storeSigned } from './store-signed.ts';
@@ -13,12 +14,14 @@ import { storeSigned } from './store-signed.ts';
 /**
  * - `final`: in a block, deep enough, stored; `settle` can end the payment (or it has ended).
  * - `included`: in a block that is not deep enough yet.
- * - `waiting`: in no block; its bytes are with a node, or were sent again just now where the chain would take them.
+ * - `waiting`: in no block; its bytes are with a node, or were sent again just now where the chain would take them. Where
+ *   they offer too little, `floor` is what nodes ask for, if they said so, and `replace`: something better is to be signed.
  * - `replaced`: another payment, `by` its hash, stands in its place for good; none of ours can be mined any more.
  * - `expired`: no block has taken it, and none can any more; `code` and `message` say how the payment ends.
  */
 export type ChainState =
-  | { readonly state: 'final' | 'included' | 'waiting' }
+  | { readonly state: 'final' | 'included' }
+  | { readonly state: 'waiting'; readonly floor?: string; readonly replace?: true }
   | { readonly state: 'replaced'; readonly by: string }
   | { readonly state: 'expired'; readonly code: FailureCode; readonly message: string };
 
@@ -53,7 +56,8 @@ export function createCheckChain({ pool, chains, clock, patience }: CheckChainDe
     if (!expired.includes(false)) return endOfExpired(pool, row);
     const sent = await sendIfLost({ pool, adapter, clock }, { row, attempts });
     await giveUpInTime(pool, { row, attempts, now: clock(), patience });
-    if (sent !== 'slot_taken') return { state: 'waiting' };
+    if (sent.outcome === 'underpriced') return { state: 'waiting', ...sent.found };
+    if (sent.outcome !== 'slot_taken') return { state: 'waiting' };
     const owner = await findOwner(adapter, attempts);
     if (!owner) return { state: 'waiting' };
     const { hash } = owner.inclusion;
@@ -121,17 +125,21 @@ async function noteInclusions(
   return { state: settled.length > 0 ? 'final' : 'included' };
 }
 
+type Resent =
+  | { readonly outcome: 'kept' | Exclude<SendResult['outcome'], 'underpriced'> }
+  | { readonly outcome: 'underpriced'; readonly found: { readonly floor?: string; readonly replace?: true } };
+
 /** Sends the newest bytes if no node has any of the payment's, and notes what is said against them. */
 async function sendIfLost(
   { pool, adapter, clock }: { pool: Pool; adapter: ChainAdapter; clock: () => Date },
   { row, attempts }: { row: TransactionRow; attempts: readonly AttemptRow[] },
-): Promise<'kept' | SendResult['outcome']> {
+): Promise<Resent> {
   const known = await Promise.all(attempts.map(({ hash }) => adapter.knows({ hash })));
-  if (known.includes(true)) return 'kept';
+  if (known.includes(true)) return { outcome: 'kept' };
   const { hash, raw, purpose } = attempts.reduce((a, b) => (a.version < b.version ? b : a));
   const slot = await findSlot(pool, { transactionId: row.id });
   // The payment was not sent before, and must not be any more: its nonce is about to be used up.
-  if (purpose === 'payment' && slot?.wanted && slot.wanted !== 'speed_up') return 'kept';
+  if (purpose === 'payment' && slot?.wanted && slot.wanted !== 'speed_up') return { outcome: 'kept' };
   const result = await adapter.send({ raw });
   if (result.outcome === 'sent') {
     await markSent(pool, { chain: row.chain, hash, sentAt: clock() });
@@ -139,7 +147,13 @@ async function sendIfLost(
   }
   if (result.outcome === 'unfunded') await noteSignedUnfunded(pool, { row, reason: result.reason, now: clock() });
   if (result.outcome === 'refused') await useUpNonce(pool, { transactionId: row.id, purpose, reason: result.reason });
-  return result.outcome;
+  if (result.outcome !== 'underpriced') return result;
+  const { floor } = result;
+  const isWanted = await noteUnderpriced(pool, { row, adapter, ...result });
+  return {
+    outcome: 'underpriced',
+    found: { ...(floor !== undefined && { floor }), ...(isWanted && { replace: true }) },
+  };
 }
 
 /** A payment ends in a bounded time: when it has waited too long for its block or for money, its nonce is used up. */

@@ -35,11 +35,20 @@ export const btcdPassword = (): string => randomBytes(16).toString('hex');
  * forgotten, as by every btcd. Fees below the least are refused and replacements (BIP-125) taken, as
  * Bitcoin Core does both by default.
  * @param o.dir holds the blocks
+ * @param o.leastSatPerKvb what it takes nothing below of, in satoshis for a thousand virtual bytes; default 1,000
  * @param o.minerAddress is paid for blocks
  */
 export async function startBtcd(
   guard: Guard,
-  o: { binary: string; port: number; password: string; dir: string; minerAddress: string; logFile: string },
+  o: {
+    binary: string;
+    port: number;
+    password: string;
+    dir: string;
+    minerAddress: string;
+    logFile: string;
+    leastSatPerKvb?: number | undefined;
+  },
 ): Promise<BitcoinNode> {
   mkdirSync(o.dir, { recursive: true });
   const access = { url: `http://${LOOPBACK}:${o.port}`, user: 'purser', password: o.password };
@@ -56,6 +65,7 @@ export async function startBtcd(
       ...[`--configfile=${configFile}`, `--datadir=${join(o.dir, 'data')}`, `--logdir=${join(o.dir, 'logs')}`],
       ...[`--rpclisten=${LOOPBACK}:${o.port}`, `--miningaddr=${o.minerAddress}`, '--debuglevel=warn'],
       ...[`--rpcmaxclients=${CLIENTS_MAX}`, `--rpcmaxconcurrentreqs=${CLIENTS_MAX}`],
+      ...(o.leastSatPerKvb === undefined ? [] : [`--minrelaytxfee=${(o.leastSatPerKvb / 1e8).toFixed(8)}`]),
       ...['--norelaypriority', '--limitfreerelay=0', '--rejectnonstd'],
     ],
     env: { PATH: process.env.PATH, HOME: o.dir },

@@ -11,6 +11,8 @@ export interface Progress {
   /** Somebody wants something else to be done with the payment. */
   replaceHint: boolean;
   answerHint: boolean;
+  /** What nodes asked for when they last refused the payment's bytes as too cheap, where they said so. */
+  floor: string | undefined;
   /** Whether people are told by mail; payments that an earlier version has asked about are not. */
   tellsPeople: boolean | undefined;
 }

@@ -24,12 +24,12 @@ export async function replaceTransaction(transactionId: string, progress: Progre
     if (isGivenBack) return 0;
   }
   for (;;) {
-    const terms = await quoteReplacement(transactionId);
+    const terms = await quoteReplacement(transactionId, progress.floor);
     const given = await allotReplacement(transactionId, terms);
     if (given.outcome !== 'allotted') return undefined;
     const signed = await unlessHeard(progress, () => signAllotted(transactionId, given.allotment));
     if (!signed) return undefined;
-    if (signed.outcome === 'signed') return sendBytes(transactionId, signed.signed, given.version);
+    if (signed.outcome === 'signed') return sendBytes(transactionId, { ...signed, ...given, progress });
     // Asked for again with each look at the chain.
     if (signed.outcome === 'frozen') return undefined;
     if (signed.outcome === 'refused') {

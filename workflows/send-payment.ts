@@ -78,7 +78,7 @@ export async function sendPayment(
     const signed = await signAllotted(transactionId, given.allotment);
     if (signed.outcome === 'refused') return leave(await failed(transactionId, 'signing_failed', signed.message));
     if (signed.outcome === 'signed')
-      return { outcome: 'sent', firstLookMs: await sendBytes(transactionId, signed.signed) };
+      return { outcome: 'sent', firstLookMs: await sendBytes(transactionId, { ...signed, progress }) };
     if (signed.outcome === 'frozen') {
       if (workflowInfo().historyLength > longestHistory) return { outcome: 'long' };
       frozenMs = await frozen(progress, { lastMs: frozenMs, by: 'signers' });

@@ -3,6 +3,7 @@ import type { Allotment } from '../activities/issue-receipt.ts';
 import type { createSign } from '../activities/sign.ts';
 import { doubtfulWatchMs, usualWatchMs } from '../shared/domain/transaction.ts';
 import { show } from './payment-messages.ts';
+import type { Progress } from './progress.ts';
 import { broadcast, sign } from './proxies.ts';
 
 /** Signed bytes, as the activity answers them. */
@@ -56,13 +57,18 @@ export async function askSigners<T>(
 
 /**
  * Stores and sends signed bytes.
- * @param version which of the slot's payloads they are
+ * @param p.version which of the slot's payloads they are
  * @returns how long to wait for news before asking the chain
  */
-export async function sendBytes(transactionId: string, signed: Signed, version?: number): Promise<number> {
+export async function sendBytes(
+  transactionId: string,
+  { signed, version, progress }: { signed: Signed; version?: number; progress: Pick<Progress, 'floor'> },
+): Promise<number> {
   show('broadcast');
   try {
-    const { outcome } = await broadcast({ transactionId, ...signed, ...(version !== undefined && { version }) });
+    const sent = await broadcast({ transactionId, ...signed, ...(version !== undefined && { version }) });
+    const { outcome } = sent;
+    progress.floor = outcome === 'underpriced' ? sent.floor : undefined;
     if (outcome === 'superseded') return 0;
     return outcome === 'sent' ? usualWatchMs : doubtfulWatchMs;
   } catch (error) {

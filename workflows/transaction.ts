@@ -3,6 +3,7 @@ import {
   allHandlersFinished,
   condition,
   continueAsNew,
+  patched,
   setHandler,
   upsertSearchAttributes,
   workflowInfo,
@@ -41,6 +42,7 @@ export async function transaction({ transactionId }: TransactionInput): Promise<
     slotHint: false,
     replaceHint: false,
     answerHint: false,
+    floor: undefined,
     tellsPeople: undefined,
   };
   setHandler(policyDecision, async () => {
@@ -125,6 +127,12 @@ async function watch(
       return end(transactionId, await fail(transactionId, 'replaced', message));
     }
     if (seen.state === 'expired') return end(transactionId, await fail(transactionId, seen.code, seen.message, true));
+    progress.floor = seen.state === 'waiting' ? seen.floor : undefined;
+    // What offers more is signed at once, unless that could not be had just now.
+    if (seen.state === 'waiting' && seen.replace && !state.replace && patched('offer-more-at-once')) {
+      lookAt = Date.now();
+      continue;
+    }
     quietMs = nextQuietMs(quietMs);
     lookAt = Date.now() + quietMs;
   }

@@ -85,11 +85,14 @@ export type AgreedInclusion = { readonly hash: string } & (
  * - `sent`: it has them, now or already before.
  * - `slot_taken`: another transaction stands at this nonce, mined or waiting; only the chain can tell which one wins.
  * - `unfunded`: the sender cannot pay the fee yet.
+ * - `underpriced`: nodes ask for more just now than the bytes offer; `floor` is how much, in the family's own unit, where
+ *   they have said so.
  * - `refused`: these bytes will never be taken; `reason` says why.
  */
 export type SendResult =
   | { readonly outcome: 'sent' }
-  | { readonly outcome: 'slot_taken' | 'unfunded' | 'refused'; readonly reason: string };
+  | { readonly outcome: 'slot_taken' | 'unfunded' | 'refused'; readonly reason: string }
+  | { readonly outcome: 'underpriced'; readonly reason: string; readonly floor?: string };
 
 /** The transaction that the chain has mined at a nonce, whoever signed it. */
 export interface SlotOwner {
@@ -150,8 +153,11 @@ export interface ChainAdapter<
    * @throws FeeAboveCeiling, and RpcUnavailable also while the chain may still take `former`
    */
   prepare(transfer: Transfer, former?: TransactionPayload): Promise<PrepareResult<P>>;
-  /** What a replacement of a transaction of this address may cost. */
-  replacementTerms(p: { owner: string }): Promise<R>;
+  /**
+   * What a replacement of a transaction of this address may cost.
+   * @param p.floor what nodes asked for when they refused that one as too cheap; see {@link SendResult}
+   */
+  replacementTerms(p: { owner: string; floor?: string | undefined }): Promise<R>;
   /** What an address holds of every token of the chain, all as of one block. */
   balances(p: { owner: string }): Promise<{ readonly atBlock: number; readonly data: readonly TokenBalance[] }>;
   /**

@@ -243,14 +243,14 @@ describe('broadcast and checking a Bitcoin chain', () => {
     );
   });
 
-  it('tries again later what offers too little just now', async () => {
+  it('says in the node’s words that bytes offer too little just now', async () => {
     const { transaction } = await signed();
     const [payment, change] = transaction.outputs;
     const valueSat = (BigInt(change!.valueSat) + feeOf(transaction) - 20n).toString();
     const cheap = sign({ ...transaction, outputs: [payment!, { ...change!, valueSat }] });
-    await expect(world.adapter().send(cheap)).rejects.toMatchObject({
-      name: 'RpcUnavailable',
-      message: expect.stringContaining('due to low fees'),
+    expect(await world.adapter().send(cheap)).toEqual({
+      outcome: 'underpriced',
+      reason: expect.stringContaining('due to low fees'),
     });
   });
 

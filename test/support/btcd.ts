@@ -22,8 +22,11 @@ export interface TestBitcoin {
   mine(blocks?: number): Promise<string[]>;
   /** Pays addresses, one coin for each amount, and mines that. @param outputs amounts in satoshis @returns its id */
   pay(outputs: readonly { address: string; valueSat: bigint }[]): Promise<string>;
-  /** Stops the node and starts it again: the chain is there as before, the mempool is empty. */
-  restart(): Promise<void>;
+  /**
+   * Stops the node and starts it again: the chain is there as before, the mempool is empty.
+   * @param o.leastSatPerKvb what it takes nothing below of from then on; default as at first
+   */
+  restart(o?: { leastSatPerKvb?: number }): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -77,9 +80,9 @@ export async function startTestBitcoin({ isEmpty = false }: { isEmpty?: boolean 
       await node.mine();
       return txid;
     },
-    async restart() {
+    async restart(o) {
       await node.stop();
-      node = await startBtcd(guard, options);
+      node = await startBtcd(guard, { ...options, ...o });
     },
     async stop() {
       await door.stop();

@@ -48,7 +48,7 @@ export function createBitcoinAdapter({
     speedUpAfterBlocks: speedUpAfterBlocks ?? parameters.speedUpAfterBlocks,
     prepare: (transfer) =>
       prepareTransfer(client, { ...transfer, chain, ceilingSatPerKvb: ceiling, rateParameters: parameters }),
-    async replacementTerms({ owner }) {
+    async replacementTerms({ owner, floor }) {
       const [{ atBlock, confirmedSat }, satPerKvb] = await Promise.all([
         agreedHoldings(client, { owner }),
         marketRate(client, parameters),
@@ -56,6 +56,7 @@ export function createBitcoinAdapter({
       return {
         satPerKvb: satPerKvb.toString(),
         ceilingSatPerKvb: ceiling.toString(),
+        ...(floor !== undefined && { floorSatPerKvb: floor }),
         atBlock,
         nativeBalanceMinor: confirmedSat.toString(),
       };

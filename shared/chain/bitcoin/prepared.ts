@@ -21,4 +21,7 @@ export interface BitcoinPrepared extends PreparedTransfer, BitcoinRates {
   readonly coins: readonly BitcoinCoin[];
 }
 
-export type BitcoinReplacementTerms = ReplacementTerms & BitcoinRates;
+export interface BitcoinReplacementTerms extends ReplacementTerms, BitcoinRates {
+  /** What nodes asked for when they refused what is to be replaced. */
+  readonly floorSatPerKvb?: string;
+}

@@ -11,6 +11,8 @@ const incrementalSatPerKvb = 1000n;
  */
 const raisedPercent = 110n;
 
+type Rates = Pick<BitcoinReplacementTerms, 'satPerKvb' | 'ceilingSatPerKvb' | 'floorSatPerKvb'>;
+
 /**
  * What is to be signed in place of a transaction, for the same coins in the same order, so that one of both at most is
  * mined: the same payment with a higher fee out of its change, or everything back to the wallet. Pure.
@@ -29,10 +31,10 @@ export function replaceTransfer({
   isSigned: boolean;
   purpose: 'payment' | 'noop';
   from: string;
-  terms: Pick<BitcoinReplacementTerms, 'satPerKvb' | 'ceilingSatPerKvb'>;
+  terms: Rates;
 }): ReplaceResult {
   const payee = purpose === 'payment' ? before.outputs.slice(0, 1) : [];
-  const rates = ratesFor({ before, isSigned, terms });
+  const rates = ratesFor({ before, isSigned, purpose, terms });
   const refuse = (why: string): ReplaceResult => ({
     refusal: `Its transaction pays ${feeOf(before)} sat for ${sizeOf(before)} virtual bytes; ${why}.`,
   });
@@ -58,20 +60,27 @@ export function feeOf({ inputs, outputs }: Pick<BitcoinTransaction, 'inputs' | '
   return sumOf(inputs) - sumOf(outputs);
 }
 
-/** As much as a new payment would pay now, more than before, and no more than the ceiling. */
+/**
+ * As much as a new payment would pay now, more than before, and no more than the ceiling. A payment that nodes would
+ * refuse again is not signed again; what pays nobody is, for it can be sent once they ask for less.
+ */
 function ratesFor({
   before,
   isSigned,
+  purpose,
   terms,
 }: {
   before: BitcoinTransaction;
   isSigned: boolean;
-  terms: Pick<BitcoinReplacementTerms, 'satPerKvb' | 'ceilingSatPerKvb'>;
+  purpose: 'payment' | 'noop';
+  terms: Rates;
 }) {
-  const [marketSatPerKvb, ceilingSatPerKvb] = [BigInt(terms.satPerKvb), BigInt(terms.ceilingSatPerKvb)];
+  const [ceilingSatPerKvb, floorSatPerKvb] = [BigInt(terms.ceilingSatPerKvb), BigInt(terms.floorSatPerKvb ?? 0)];
+  const marketSatPerKvb = larger(BigInt(terms.satPerKvb), floorSatPerKvb);
   const raisedSatPerKvb = (feeOf(before) * 10n * raisedPercent) / sizeOf(before) + 1n;
-  const leastSatPerKvb = isSigned ? raisedSatPerKvb : marketSatPerKvb;
-  const wantedSatPerKvb = marketSatPerKvb > leastSatPerKvb ? marketSatPerKvb : leastSatPerKvb;
+  const signedSatPerKvb = purpose === 'payment' ? larger(raisedSatPerKvb, floorSatPerKvb) : raisedSatPerKvb;
+  const leastSatPerKvb = isSigned ? signedSatPerKvb : marketSatPerKvb;
+  const wantedSatPerKvb = larger(marketSatPerKvb, leastSatPerKvb);
   return {
     leastSatPerKvb,
     satPerKvb: wantedSatPerKvb < ceilingSatPerKvb ? wantedSatPerKvb : ceilingSatPerKvb,
@@ -98,7 +107,7 @@ function refund({
     const vsize = sizeOf({ ...before, outputs });
     const byRateSat = feeAt(satPerKvb, vsize);
     const byRelaySat = isSigned ? feeOf(before) + feeAt(incrementalSatPerKvb, vsize) : 0n;
-    return byRateSat > byRelaySat ? byRateSat : byRelaySat;
+    return larger(byRateSat, byRelaySat);
   };
   const restSat = sumOf(before.inputs) - sumOf(payee);
   const refunded = (valueSat: bigint) => [...payee, { address: from, valueSat: valueSat.toString() }];
@@ -112,6 +121,8 @@ function refund({
 
 const sizeOf = ({ chain, inputs, outputs }: Pick<BitcoinTransaction, 'chain' | 'inputs' | 'outputs'>) =>
   virtualSize({ inputs: inputs.length, outputs: outputs.map(({ address }) => address), chain });
+
+const larger = (a: bigint, b: bigint) => (a > b ? a : b);
 
 const sumOf = (parts: readonly { valueSat: string }[]) =>
   parts.reduce((sum, { valueSat }) => sum + BigInt(valueSat), 0n);

@@ -3,10 +3,11 @@
  * - `known`: it has this transaction.
  * - `slot_taken`: a coin is spent, by a transaction in a block or one that waits and offers more; or the node does not
  *   know the coin. The chain decides.
+ * - `underpriced`: it asks for a higher fee just now.
  * - `refused`: no repeat will help.
  * - `busy`: a repeat may help. What the table does not know is `busy` as well: only a certain refusal ends a payment.
  */
-export type SendMeaning = 'known' | 'slot_taken' | 'refused' | 'busy';
+export type SendMeaning = 'known' | 'slot_taken' | 'underpriced' | 'refused' | 'busy';
 
 /**
  * All texts of nodes that decide anything; codes do not (-25 to -27 are used for all of these). Earlier rows win.
@@ -35,11 +36,18 @@ const table: readonly { readonly meaning: SendMeaning; readonly texts: readonly 
     ],
   },
   {
+    meaning: 'underpriced',
+    texts: [
+      // Core; the last one is said of what pays least of all that wait in a full mempool.
+      /min relay fee not met|mempool min fee not met|mempool full/i,
+      /fees which is under the required|insufficient priority|rejected by the rate limiter/i, // btcd
+    ],
+  },
+  {
     meaning: 'busy', // An answer about these bytes and this moment.
     texts: [
-      /min relay fee not met|mempool min fee not met|mempool full|too-long-mempool-chain|too-large-cluster/i, // Core
+      /too-long-mempool-chain|too-large-cluster/i, // Core
       /non-final|non-bip68-final|premature-spend-of-coinbase/i, // Core
-      /fees which is under the required|insufficient priority|rejected by the rate limiter/i, // btcd
       /immature|not finalized|sequence locks on inputs not met/i, // btcd
     ],
   },
@@ -62,6 +70,16 @@ const table: readonly { readonly meaning: SendMeaning; readonly texts: readonly 
 export function meaningOfSendError(text: string): SendMeaning {
   const words = reasonOf(text);
   return table.find((row) => row.texts.some((pattern) => pattern.test(words)))?.meaning ?? 'busy';
+}
+
+/**
+ * The fee that a node wants for bytes that it calls underpriced, in satoshis; undefined where it does not say.
+ * Source: as of the texts: Core's "141 < 500", btcd's "under the required amount of 500".
+ */
+export function wantedFeeOf(text: string): bigint | undefined {
+  const wanted = /not met, \d+ < (\d{1,16})\b|under the required amount of (\d{1,16})\b/i.exec(reasonOf(text));
+  const digits = wanted?.[1] ?? wanted?.[2];
+  return digits === undefined ? undefined : BigInt(digits);
 }
 
 /** What the node itself said: Esplora wraps it as `sendrawtransaction RPC error: {"code":-26,"message":"…"}`. */

@@ -5,10 +5,11 @@ import type { NodeAnswer } from '../errors.ts';
  * - `known`: it has these very bytes.
  * - `slot_taken`: the nonce is used, or another transaction waits at it; the chain decides.
  * - `unfunded`: the sender cannot pay for it yet.
+ * - `underpriced`: it asks for higher fees just now.
  * - `refused`: no repeat will help.
  * - `busy`: a repeat may help. What the table does not know is `busy` as well: only a certain refusal ends a payment.
  */
-export type SendMeaning = 'known' | 'slot_taken' | 'unfunded' | 'refused' | 'busy';
+export type SendMeaning = 'known' | 'slot_taken' | 'unfunded' | 'underpriced' | 'refused' | 'busy';
 
 /**
  * What an error says about the endpoint that gave it.
@@ -98,10 +99,15 @@ const table: readonly { readonly meaning: Meaning; readonly texts: readonly RegE
     ],
   },
   {
-    meaning: 'pool', // An answer about these bytes and this moment; a repeat may help.
+    meaning: 'underpriced',
     texts: [
       /underpriced|fee ?too ?low|fee below minimum|gas price below/i,
       /max fee per gas less than block base fee|less than (the )?(current |block )?base ?fee/i,
+    ],
+  },
+  {
+    meaning: 'pool', // An answer about these bytes and this moment; a repeat may help.
+    texts: [
       /(tx|transaction) ?pool is full|sub-pool is full|spammer/i, // geth, Reth; Erigon
       /account limit exceeded|in-flight transaction limit|address already reserved|pending transaction type conflict/i,
       /nonce ?too ?high|nonce too far in future|nonce is too distant|gapped-nonce|noncegap|delegation nonce gap/i,
@@ -149,6 +155,7 @@ export function meaningOfSendError(text: string): SendMeaning {
     case 'known':
     case 'slot_taken':
     case 'unfunded':
+    case 'underpriced':
     case 'refused':
       return meaning;
     default:

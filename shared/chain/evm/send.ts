@@ -23,7 +23,7 @@ export async function send(client: EvmClient, { raw }: { raw: string }): Promise
   const opinions = heard.map(opinion).filter((each) => each !== undefined);
   const named = (meaning: SendMeaning) => opinions.find((each) => each.meaning === meaning);
   if (named('known')) return { outcome: 'sent' };
-  for (const outcome of ['slot_taken', 'unfunded'] as const) {
+  for (const outcome of ['slot_taken', 'unfunded', 'underpriced'] as const) {
     const found = named(outcome);
     if (found) return { outcome, reason: found.reason };
   }

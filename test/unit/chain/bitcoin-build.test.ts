@@ -316,6 +316,22 @@ describe('what replaces a Bitcoin payment', () => {
     expect(outputs(replace(first, { purpose: 'payment', terms: terms(90_000, 20_000) }))).toEqual([50_000, 47_180]);
   });
 
+  it('pays what nodes asked for, or is refused where that is above the ceiling, with both rates', () => {
+    const asked = (floor: number, ceiling: number) => ({ ...terms(1000, ceiling), floorSatPerKvb: `${floor}` });
+    expect(outputs(replace(first, { purpose: 'payment', terms: asked(10_000, 10_000) }))).toEqual([50_000, 48_590]);
+    for (const isSigned of [true, false])
+      expect(outputs(replace(first, { purpose: 'payment', isSigned, terms: asked(10_000, 9_999) }))).toBe(
+        'Its transaction pays 141 sat for 141 virtual bytes; a replacement would have to pay 10000 sat for a thousand of them, and the ceiling is 9999 sat.',
+      );
+    // A tenth more than before is more than what was asked for.
+    expect(outputs(replace(first, { purpose: 'payment', terms: asked(1_001, 100_000) }))).toEqual([50_000, 49_718]);
+  });
+
+  it('is signed up to the ceiling for a cancel that nodes would not take just now', () => {
+    const asked = { ...terms(1000, 9_000), floorSatPerKvb: '10000' };
+    expect(outputs(replace(first, { purpose: 'noop', terms: asked }))).toEqual([99_010]);
+  });
+
   it('takes everything back for a cancel', () => {
     expect(outputs(replace(first, { purpose: 'noop', terms: terms(10_000, 100_000) }))).toEqual([98_900]);
   });

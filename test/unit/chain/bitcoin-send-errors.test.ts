@@ -1,6 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { meaningOfSendError, reasonOf, type SendMeaning } from '../../../shared/chain/bitcoin/send-errors.ts';
+import {
+  meaningOfSendError,
+  reasonOf,
+  type SendMeaning,
+  wantedFeeOf,
+} from '../../../shared/chain/bitcoin/send-errors.ts';
 
 /** Word for word, as Bitcoin Core (validation.cpp, common/messages.cpp) and btcd (mempool.go, validate.go) say it. */
 const texts: Readonly<Record<SendMeaning, readonly string[]>> = {
@@ -29,14 +34,18 @@ const texts: Readonly<Record<SendMeaning, readonly string[]>> = {
     `TX rejected: ${'ab'.repeat(32)}: replacement transaction has an insufficient fee rate: needs more than 2000, has 2000`,
     `TX rejected: ${'ab'.repeat(32)}: replacement transaction has an insufficient absolute fee: needs 423, has 300`,
   ],
-  busy: [
+  underpriced: [
     'min relay fee not met, 20 < 141',
     'mempool min fee not met, 141 < 500',
     'mempool full',
+    `TX rejected: transaction ${'ab'.repeat(32)} has 141 fees which is under the required amount of 2820`,
+    `TX rejected: transaction ${'ab'.repeat(32)} has insufficient priority (12 <= 576000000)`,
+    `TX rejected: transaction ${'ab'.repeat(32)} has been rejected by the rate limiter due to low fees`,
+  ],
+  busy: [
     'too-long-mempool-chain, too many unconfirmed ancestors [limit: 25]',
     'non-BIP68-final',
     'bad-txns-premature-spend-of-coinbase, tried to spend coinbase at depth 5',
-    `TX rejected: transaction ${'ab'.repeat(32)} has been rejected by the rate limiter due to low fees`,
     `TX rejected: tried to spend coinbase transaction output ${'ab'.repeat(32)}:0 from height 20 at height 21 before required maturity of 100 blocks`,
     'Request failed: cannot connect to the daemon',
     'what nobody has said before',
@@ -68,6 +77,20 @@ describe('what nodes say of a Bitcoin transaction', () => {
     const wrapped = `sendrawtransaction RPC error: ${JSON.stringify({ code: -26, message: text })}`;
     expect(meaningOfSendError(wrapped)).toBe(meaning);
     expect(reasonOf(wrapped)).toBe(text);
+  });
+
+  it.each([
+    ['min relay fee not met, 20 < 141', 141n],
+    ['mempool min fee not met, 141 < 500', 500n],
+    [`TX rejected: transaction ${'12'.repeat(32)} has 141 fees which is under the required amount of 2820`, 2820n],
+    [`TX rejected: transaction ${'12'.repeat(32)} has insufficient priority (12 <= 576000000)`, undefined],
+    ['mempool full', undefined],
+    [`min relay fee not met, 20 < ${'9'.repeat(17)}`, undefined],
+  ])('reads from "%s" that the fee would have to be %s', (text, wantedSat) => {
+    expect(wantedFeeOf(text)).toBe(wantedSat);
+    expect(wantedFeeOf(`sendrawtransaction RPC error: ${JSON.stringify({ code: -26, message: text })}`)).toBe(
+      wantedSat,
+    );
   });
 
   it('ends no payment for words that it does not know', () => {

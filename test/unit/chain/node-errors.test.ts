@@ -38,9 +38,11 @@ const sent: Record<string, Partial<Record<SendMeaning, readonly string[]>>> = {
       'gas uint64 overflow',
       'sender not an eoa: address 0x00, len(code): 23',
     ],
-    busy: [
+    underpriced: [
       'transaction underpriced: gas tip cap 0, minimum needed 1',
       'max fee per gas less than block base fee: address 0x0, maxFeePerGas: 1, baseFee: 2',
+    ],
+    busy: [
       'txpool is full',
       'account limit exceeded: pooled 64 txs',
       'in-flight transaction limit reached for delegated accounts',
@@ -64,13 +66,8 @@ const sent: Record<string, Partial<Record<SendMeaning, readonly string[]>>> = {
       'Invalid, InvalidTxSignature: Signature is invalid.',
       'Invalid, InvalidMaxPriorityFeePerGas: Cannot be higher than maxFeePerGas.',
     ],
-    busy: [
-      'FeeTooLow, MaxFeePerGas too low. MaxFeePerGas: 1, BaseFee: 2',
-      'FeeTooLowToCompete',
-      'NonceGap, Future nonce. Expected nonce: 5',
-      'Invalid',
-      'Syncing',
-    ],
+    underpriced: ['FeeTooLow, MaxFeePerGas too low. MaxFeePerGas: 1, BaseFee: 2', 'FeeTooLowToCompete'],
+    busy: ['NonceGap, Future nonce. Expected nonce: 5', 'Invalid', 'Syncing'],
   },
   Nethermind: {
     known: ['already known'],
@@ -84,8 +81,9 @@ const sent: Record<string, Partial<Record<SendMeaning, readonly string[]>>> = {
       'sender not an eoa',
       'TxGasLimitCapExceeded: Gas limit 20000000 exceeded cap of 16777216.',
     ],
+    underpriced: ['transaction underpriced'],
     // "gas limit reached" of geth's block builder passes; that Nethermind means it for good is not certain enough.
-    busy: ['transaction underpriced', 'nonce too high', 'gas limit reached', 'node is syncing', 'transaction invalid'],
+    busy: ['nonce too high', 'gas limit reached', 'node is syncing', 'transaction invalid'],
   },
   Erigon: {
     known: ['already known', 'existing txn with same hash', 'INTERNAL_ERROR: existing tx with same hash'],
@@ -104,7 +102,8 @@ const sent: Record<string, Partial<Record<SendMeaning, readonly string[]>>> = {
       'gas limit is too high',
       'fork supporting this transaction type is not activated yet',
     ],
-    busy: ['underpriced', 'fee too low', 'pending sub-pool is full', 'baseFee sub-pool is full', 'spammer'],
+    underpriced: ['underpriced', 'fee too low'],
+    busy: ['pending sub-pool is full', 'baseFee sub-pool is full', 'spammer'],
   },
   Besu: {
     known: ['Known transaction'],
@@ -122,10 +121,9 @@ const sent: Record<string, Partial<Record<SendMeaning, readonly string[]>>> = {
       'Transaction fee cap exceeded',
       'Max priority fee per gas exceeds max fee per gas',
     ],
+    underpriced: ['Gas price below configured minimum gas price', 'Gas price below current base fee'],
     busy: [
       'Nonce too high',
-      'Gas price below configured minimum gas price',
-      'Gas price below current base fee',
       'Transaction nonce is too distant from current sender nonce',
       'An invalid transaction with a lower nonce exists',
       'Initial sync is still in progress',
@@ -149,12 +147,12 @@ const sent: Record<string, Partial<Record<SendMeaning, readonly string[]>>> = {
       'sender is not an EOA',
       'transaction type not supported',
     ],
-    busy: [
+    underpriced: [
       'transaction underpriced',
-      'txpool is full',
       'max fee per gas less than block base fee',
       'transaction priority fee below minimum required priority fee 1',
     ],
+    busy: ['txpool is full'],
   },
   anvil: {
     known: ['transaction already imported'],
@@ -172,7 +170,8 @@ const sent: Record<string, Partial<Record<SendMeaning, readonly string[]>>> = {
       'intrinsic gas too high -- CallerGasLimitMoreThanBlock',
       'Transaction gas limit is greater than the block gas limit, gas_limit: 40000000, cap: 30000000',
     ],
-    busy: ['Nonce too high', 'max fee per gas less than block base fee', 'Cyclic transaction detected'],
+    underpriced: ['max fee per gas less than block base fee'],
+    busy: ['Nonce too high', 'Cyclic transaction detected'],
   },
   'nobody that we know': {
     busy: ['', 'an unknown problem of a node that we never met', 'request timed out', 'Too Many Requests'],
