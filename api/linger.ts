@@ -17,12 +17,15 @@ export function linger(socket: Socket): void {
   };
   socket.once('end', closeWhenBothHaveEnded).once('finish', closeWhenBothHaveEnded);
   socket.end();
-  // Node's server reads past the stream while its parser has the connection, and only its own handler starts that again.
-  socket.resume();
+  // Node's server reads past the stream while its parser has the connection, and only its own handler, which hears of it a
+  // tick later, starts that again: the parser may have paused it meanwhile for a body that nobody reads.
   setImmediate(() => {
-    // Whatever comes now is no request. A listener of ours takes the bytes back from the parser.
-    socket.removeAllListeners('data');
-    socket.on('data', () => {});
+    socket.resume();
+    process.nextTick(() => {
+      // Whatever comes now is no request. A listener of ours takes the bytes back from the parser.
+      socket.removeAllListeners('data');
+      socket.on('data', () => {});
+    });
   });
 }
 
