@@ -21,6 +21,7 @@ import { deployToken } from '../../dev/token.ts';
 import { migrate } from '../../shared/db/migrate.ts';
 import { PARTIES } from '../../signer/parties.ts';
 import { makeWorkflowBundle } from '../../worker/bundle.ts';
+import { BUNDLE_OF_RUN } from './bundle-of-run.ts';
 import { readPlan, writePlan } from './crash-plan.ts';
 import { readDatabaseAsText } from './database-text.ts';
 import { openShares } from './open-shares.ts';
@@ -46,6 +47,7 @@ export type PartName =
 export const NILE_CHAIN = 'tron:0xcd8690dc';
 /** Before a part that failed is started again. */
 const fallPauseMs = 1_000;
+const workerStopTimeoutMs = 40_000;
 
 interface Runnable {
   readonly pid: number;
@@ -123,8 +125,6 @@ export async function startOwnStack({
   const planFile = file('plan.json');
   writePlan(planFile, { victim: 'nobody', left: [] });
   const guard = startGuard();
-  const bundleFile = file('workflows.js');
-  const bundled = bundleWorkflows(bundleFile);
   const ports = await Promise.all(Array.from({ length: 8 }, freePort));
   const [postgresPort, temporalPort, rpcPort, apiPort, secondApiPort, ...signerPorts] = ports as [
     number,
@@ -137,43 +137,53 @@ export async function startOwnStack({
   const keys = await prepareKeys(file);
   const metricsPorts = await choosePorts(wantsMetrics ? measured : []);
   const metricsEnv = (name: PartName) => (metricsPorts[name] ? { PURSER_METRICS_PORT: `${metricsPorts[name]}` } : {});
-  const chain = await startAnvil(guard, { port: rpcPort, logFile: logFile('chain') });
-  const token = await deployToken({ rpcUrl: chain.rpcUrl });
-  const faucet = await startFaucet(token);
   const parts = createParts(planFile);
-  if (wantsBitcoin) await parts.add('btcd', await planBtcd(guard, { dir: file('btcd'), logFile: logFile('btcd') }));
-  const bitcoin = wantsBitcoin
-    ? await openBitcoin(() => requireAlive(parts.current('btcd') as BitcoinNode))
-    : undefined;
-  const tron = tronChain && (await startTronNodeDouble({ share: tronChain }));
-
-  await parts.add('postgres', () =>
-    startPostgres(guard, { dir: file('postgres'), port: postgresPort, logFile: logFile('postgres') }),
-  );
-  const { appUrl, ownerUrl } = parts.current('postgres') as Awaited<ReturnType<typeof startPostgres>>;
-  await migrate({ databaseUrl: ownerUrl });
-  const binary = await temporalBinary(process.env);
-  await parts.add('temporal', () =>
-    startTemporal(guard, { binary, port: temporalPort, dbFile: file('temporal.db'), logFile: logFile('temporal') }),
-  );
   const temporalAddress = `${LOOPBACK}:${temporalPort}`;
-  for (const party of PARTIES) {
-    const [dataDir, log, port] = [
-      file('signers', `${party}`, 'data'),
-      logFile(`signer-${party}`),
-      signerPorts[party - 1]!,
-    ];
-    await parts.add(`signer-${party}`, () =>
-      startSigner(guard, {
-        party,
-        port,
-        keys,
-        dataDir,
-        logFile: log,
-        env: { ...process.env, PURSER_LOG_LEVEL: 'trace', ...metricsEnv(`signer-${party}`) },
+
+  const startChain = async () => {
+    const chain = await startAnvil(guard, { port: rpcPort, logFile: logFile('chain') });
+    const token = await deployToken({ rpcUrl: chain.rpcUrl });
+    return { chain, token, faucet: await startFaucet(token) };
+  };
+  const startBitcoin = async () => {
+    if (!wantsBitcoin) return undefined;
+    await parts.add('btcd', await planBtcd(guard, { dir: file('btcd'), logFile: logFile('btcd') }));
+    return openBitcoin(() => requireAlive(parts.current('btcd') as BitcoinNode));
+  };
+  const startDatabase = async () => {
+    await parts.add('postgres', () =>
+      startPostgres(guard, { dir: file('postgres'), port: postgresPort, logFile: logFile('postgres') }),
+    );
+    const urls = parts.current('postgres') as Awaited<ReturnType<typeof startPostgres>>;
+    await migrate({ databaseUrl: urls.ownerUrl });
+    return urls;
+  };
+  const startTemporalServer = async () => {
+    const binary = await temporalBinary(process.env);
+    const [dbFile, log] = [file('temporal.db'), logFile('temporal')];
+    await parts.add('temporal', () => startTemporal(guard, { binary, port: temporalPort, dbFile, logFile: log }));
+  };
+  const startSigners = () =>
+    Promise.all(
+      PARTIES.map((party) => {
+        const [dataDir, log] = [file('signers', `${party}`, 'data'), logFile(`signer-${party}`)];
+        const env = { ...process.env, PURSER_LOG_LEVEL: 'trace', ...metricsEnv(`signer-${party}`) };
+        const port = signerPorts[party - 1]!;
+        return parts.add(`signer-${party}`, () =>
+          startSigner(guard, { party, port, keys, dataDir, logFile: log, env }),
+        );
       }),
     );
-  }
+  // What does not need each other comes up beside each other.
+  const [{ chain, token, faucet }, bitcoin, { appUrl, ownerUrl }, bundleFile] = await Promise.all([
+    startChain(),
+    startBitcoin(),
+    startDatabase(),
+    workflowBundle(file('workflows.js')),
+    startTemporalServer(),
+    startSigners(),
+  ]);
+  const tron = tronChain && (await startTronNodeDouble({ share: tronChain }));
   const baseUrl = `http://${LOOPBACK}:${apiPort}`;
   const { accountId, apiKey } = await ensureAccount({
     databaseUrl: appUrl,
@@ -223,17 +233,20 @@ export async function startOwnStack({
       name,
       command: process.execPath,
       args,
+      // It lets running activities end for 30 s.
+      stopTimeoutMs: workerStopTimeoutMs,
       env: { ...env, ...metricsEnv(name) },
       logFile: logFile(name),
     });
   };
-  await bundled;
-  await parts.add('worker', () => worker('worker'));
-  if (workers === 2) await parts.add('worker-2', () => worker('worker-2'));
   const api = (name: 'api' | 'api-2', port: number) =>
     startApi(guard, { env: { ...env, ...metricsEnv(name), PURSER_PORT: String(port) }, port, logFile: logFile(name) });
-  await parts.add('api', () => api('api', apiPort));
-  if (apis === 2) await parts.add('api-2', () => api('api-2', secondApiPort));
+  await Promise.all([
+    parts.add('worker', () => worker('worker')),
+    workers === 2 && parts.add('worker-2', () => worker('worker-2')),
+    parts.add('api', () => api('api', apiPort)),
+    apis === 2 && parts.add('api-2', () => api('api-2', secondApiPort)),
+  ]);
   await ensureAccountKey({ temporalAddress, namespace: 'default', accountId });
   await requireOk(`${baseUrl}/readyz`);
   return {
@@ -296,9 +309,15 @@ async function choosePorts(names: readonly PartName[]): Promise<Partial<Record<P
   return Object.fromEntries(await Promise.all(names.map(async (name) => [name, await freePort()])));
 }
 
-/** A worker that makes its bundle by itself comes back two seconds later. */
-async function bundleWorkflows(path: string): Promise<void> {
+/**
+ * The file in which all workflow code is: that of the whole run of tests where there is one, else made at `path`. A worker
+ * that makes its bundle by itself comes back two seconds later.
+ */
+async function workflowBundle(path: string): Promise<string> {
+  const made = process.env[BUNDLE_OF_RUN];
+  if (made && existsSync(made)) return made;
   writeFileSync(path, (await makeWorkflowBundle()).code);
+  return path;
 }
 
 /** A node that was killed has its chain back only once the next one is there. @throws Error until then */
@@ -328,11 +347,21 @@ async function noteLinks(mailUrl: string): Promise<void> {
   for (const [, token] of text.matchAll(/\/approve\/([\w-]{43})/g)) noteSecret('the end of a link', token!);
 }
 
+/** Who uses others ends before them. */
+const stopOrder: readonly (readonly PartName[])[] = [
+  ['api', 'api-2', 'worker', 'worker-2'],
+  ['signer-1', 'signer-2', 'signer-3', 'temporal', 'btcd'],
+  ['postgres'],
+];
+const killedInTheEnd: ReadonlySet<PartName> = new Set(['api', 'api-2', 'worker', 'worker-2']);
+
 /** Keeps parts running, and tells the crash plan the process id of its victim whenever that is a new one. */
 function createParts(planFile: string) {
   interface Part {
     readonly start: () => Promise<Runnable>;
     current: Runnable;
+    /** While it is started again after a death. */
+    coming: Promise<void> | undefined;
     halted: boolean;
     restarts: number;
   }
@@ -345,30 +374,39 @@ function createParts(planFile: string) {
     if (plan.victim === name) writePlan(planFile, { ...plan, pid });
   };
   const keep = (name: PartName, part: Part) => {
-    void part.current.exited.then(async (how) => {
+    void part.current.exited.then((how) => {
       if (stopping || part.halted) return;
       deaths.push({ part: name, how });
       part.restarts += 1;
-      // What was killed or stopped comes back at once; what fails would only take time from the others.
-      if (/^exit code [1-9]/.test(how)) await delay(fallPauseMs);
-      part.current = await part.start();
-      tellPlan(name, part.current.pid);
-      keep(name, part);
+      part.coming = comeBack(name, part, how);
     });
+  };
+  const comeBack = async (name: PartName, part: Part, how: string) => {
+    // What was killed or stopped comes back at once; what fails would only take time from the others.
+    if (/^exit code [1-9]/.test(how)) await delay(fallPauseMs);
+    if (stopping || part.halted) return;
+    part.current = await part.start();
+    tellPlan(name, part.current.pid);
+    keep(name, part);
+  };
+  /** Also what is just being started again: nobody would end it later. */
+  const end = async (part: Part) => {
+    await part.coming?.catch(() => {});
+    await part.current.stop();
   };
   return {
     deaths,
     current: (name: PartName) => parts.get(name)!.current,
     restarts: (name: PartName) => parts.get(name)!.restarts,
     async add(name: PartName, start: () => Promise<Runnable>) {
-      const part: Part = { start, current: await start(), halted: false, restarts: 0 };
+      const part: Part = { start, current: await start(), coming: undefined, halted: false, restarts: 0 };
       parts.set(name, part);
       keep(name, part);
     },
     async halt(name: PartName) {
       const part = parts.get(name)!;
       part.halted = true;
-      await part.current.stop();
+      await end(part);
     },
     async start(name: PartName) {
       const part = parts.get(name)!;
@@ -378,19 +416,16 @@ function createParts(planFile: string) {
     },
     async stop() {
       stopping = true;
-      const order: PartName[] = [
-        'api',
-        'api-2',
-        'worker',
-        'worker-2',
-        'signer-1',
-        'signer-2',
-        'signer-3',
-        'temporal',
-        'postgres',
-        'btcd',
-      ];
-      for (const name of order) await parts.get(name)?.current.stop();
+      for (const names of stopOrder) await Promise.all(names.map((name) => endIfAny(name)));
     },
   };
+
+  async function endIfAny(name: PartName): Promise<void> {
+    const part = parts.get(name);
+    if (!part) return;
+    await part.coming?.catch(() => {});
+    // An orderly end of these takes seconds, and is looked at where it matters.
+    if (killedInTheEnd.has(name) && isAlive(part.current.pid)) process.kill(part.current.pid, 'SIGKILL');
+    await part.current.stop();
+  }
 }
