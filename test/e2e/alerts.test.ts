@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { BufferedMetricUpdate } from '@temporalio/worker';
 import pg from 'pg';
 import { Registry } from 'prom-client';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
@@ -8,11 +9,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createRequestMeasures } from '../../api/middleware/measure-requests.ts';
 import { createPool } from '../../shared/db/pool.ts';
 import { newId } from '../../shared/ids.ts';
+import { createLogger } from '../../shared/log.ts';
 import { measurePool } from '../../shared/metrics/pool.ts';
 import type { SignerClient } from '../../signer/client.ts';
 import { SignRefused } from '../../signer/errors.ts';
 import { measureSigner } from '../../signer/metrics.ts';
 import { measureSigners } from '../../worker/measure-signers.ts';
+import { measureTemporal } from '../../worker/measure-temporal.ts';
 import { metricsIn, readAlertRules, readDashboardExpressions } from '../support/alert-rules.ts';
 import { createTestClient, eventually, type TestClient } from '../support/client.ts';
 import { type HostedSigners, hostSigners } from '../support/hosted-signers.ts';
@@ -185,6 +188,44 @@ describe.skipIf(engine === undefined)(
       await stack.start('signer-2');
     });
 
+    it('fire when the head of a chain is seen and what is in its blocks is not', { timeout: 120_000 }, async () => {
+      // A payment that stays open: the chain does not know this hash.
+      const { rows } = await pool.query(
+        'select hash, block_number, block_hash from attempts where transaction_id = $1',
+        [paidId],
+      );
+      await pool.query(
+        `update attempts set hash = '0x' || repeat('ab', 32), block_number = null, block_hash = null, final_at = null
+         where transaction_id = $1`,
+        [paidId],
+      );
+      await pool.query(`update transactions set status = 'pending', status_detail = 'broadcast' where id = $1`, [
+        paidId,
+      ]);
+      // Two rounds of the watcher: the second one began with the payment open, and has read the head.
+      const lastRound = (now: Scrape) => metricOf(now, 'purser_watcher_last_round_timestamp_seconds') ?? 0;
+      const start = await scrape();
+      const first = await seeing((now) => lastRound(now) > lastRound(start));
+      await seeing((now) => lastRound(now) > lastRound(first));
+      proxy.set({
+        answer(method, [block], answer) {
+          if (method !== 'eth_getBlockByNumber' || block !== 'latest' || !('result' in answer)) return answer;
+          const newest = answer.result as { number: string };
+          return { result: { ...newest, number: `0x${(Number(newest.number) + 30).toString(16)}` } };
+        },
+      });
+      const behind = (now: Scrape) => (metricOf(now, 'purser_watcher_lag_blocks', { chain }) ?? 0) >= 30;
+      await expectFiring([await seeing(behind), await seeing(behind)], ['PurserWatcherBehind']);
+      proxy.set({});
+      await pool.query(
+        `update attempts set hash = $2, block_number = $3, block_hash = $4, final_at = now() where transaction_id = $1`,
+        [paidId, rows[0].hash, rows[0].block_number, rows[0].block_hash],
+      );
+      await pool.query(`update transactions set status = 'confirmed', status_detail = 'confirmed' where id = $1`, [
+        paidId,
+      ]);
+    });
+
     it('fire when a chain cannot be reached, or is another one', { timeout: 120_000 }, async () => {
       // A payment that the watcher has to look after.
       await pool.query(`update attempts set final_at = null where transaction_id = $1`, [paidId]);
@@ -213,6 +254,11 @@ describe.skipIf(engine === undefined)(
     it('fire when what is in the database does not move', { timeout: 120_000 }, async () => {
       // Nobody who would put it right.
       await stack.halt('temporal');
+      const failures = ({ values }: Scrape) =>
+        [...values].filter(([name]) => name.includes('"temporal_long_request_failure_total"'));
+      const unanswered = await seeing((now) => failures(now).length > 0);
+      const grown = await seeing((now) => failures(unanswered).some(([name, was]) => now.values.get(name)! > was));
+      await expectFiring([unanswered, grown], ['PurserTemporalUnreachable']);
       const agent = { accountId, agentId, walletId };
       const session = await insertTestSession(pool, agent);
       const authorised = await insertTestX402(pool, { session, from: privateKeyToAddress(generatePrivateKey()) });
@@ -323,7 +369,22 @@ describe.skipIf(engine === undefined)(
       measureSigner({ ...context, backup: { ...context.backup, status: () => backup } }, signerParts);
       const { port } = slow.address() as AddressInfo;
       await fetch(`http://127.0.0.1:${port}/`);
-      const before = await scrape();
+      // A double of the SDK's buffer: no history is at hand that its code does not fit, nor a queue that nobody serves.
+      const told: BufferedMetricUpdate[] = [];
+      const buffer = { retrieveUpdates: () => told.splice(0).values() };
+      measureTemporal({ buffer, registry: parts, log: createLogger({ process: 'test', level: 'silent' }) });
+      /** @param times as often as it was called by then */
+      const tell = (times: number) => {
+        const attributes = { task_queue: 'test', workflow_type: 'test', failure_reason: 'NonDeterminismError' };
+        const update = (name: string, value: number) =>
+          told.push({ metric: { name }, value, attributes } as unknown as BufferedMetricUpdate);
+        update('temporal_workflow_task_schedule_to_start_latency', 40);
+        for (const name of ['workflow_failed', 'sticky_cache_miss', 'request_failure']) update(`temporal_${name}`, 1);
+        update('temporal_workflow_task_execution_failed', 1);
+        const labels = { workflow_type: 'test' };
+        return seeing((now) => metricOf(now, 'temporal_workflow_task_execution_failed_total', labels) === times);
+      };
+      const before = await tell(1);
       context.store.ban({ keyId: 'key_1', party: 1, reason: 'test' });
       await Promise.allSettled([
         signer.sign({} as never),
@@ -331,12 +392,12 @@ describe.skipIf(engine === undefined)(
         fetch(`http://127.0.0.1:${port}/`),
       ]);
       const waiting = single.query('select 1');
-      const after = await scrape();
+      const after = await tell(2);
       await expectFiring(
         [before, after],
         [
           ...['PurserDatabasePoolExhausted', 'PurserSignaturesSlow', 'PurserSignaturesRefused', 'PurserHttpSlow'],
-          ...['PurserSignerBan', 'PurserSignerBackupOld'],
+          ...['PurserSignerBan', 'PurserSignerBackupOld', 'PurserWorkflowTasksFail', 'PurserTasksWait'],
         ],
       );
       lent.release();
