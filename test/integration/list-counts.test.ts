@@ -164,7 +164,7 @@ describe('kept counts of lists', () => {
     expect(await readListCount(pool, { list: 'events', owner: 'acct_many' })).toBe(25_000);
     const folder = createCountFolder({ pool, logger: createLogger({ process: 'test', level: 'silent' }) });
     folder.start();
-    await eventually(deltas, (left) => left === 0, { timeoutMs: 20_000 });
+    await eventually(deltas, (left) => left === 0);
     await folder.stop();
     expect(await readListCount(pool, { list: 'events', owner: 'acct_many' })).toBe(25_000);
     await pool.query(`delete from list_counts where key = 'acct_many'`);

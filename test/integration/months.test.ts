@@ -151,7 +151,6 @@ describe('the audit log by month', () => {
     await eventually(
       async () => (await pool.query('select from audit_inbox')).rowCount,
       (left) => left === 0,
-      { timeoutMs: 20_000 },
     );
     await sealer.stop();
   };

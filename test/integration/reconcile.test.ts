@@ -129,7 +129,6 @@ describe('a payment without a workflow that runs', () => {
     await eventually(
       () => statusOf(completed),
       (status) => status === 'COMPLETED',
-      { timeoutMs: 10_000 },
     );
     expect(await run()).toEqual({ ...quiet, visited: 4, started: 3 });
     for (const id of [never, terminated, completed, running]) expect(await statusOf(id)).toBe('RUNNING');
@@ -144,7 +143,7 @@ describe('a payment without a workflow that runs', () => {
     expect(await run()).toEqual({ ...quiet, visited: 1, started: 1 });
     await client.workflow.getHandle(id).terminate('by hand');
     // Visibility may take a moment to know.
-    await eventually(run, ({ started }) => started === 1, { timeoutMs: 10_000 });
+    await eventually(run, ({ started }) => started === 1);
     expect(await statusOf(id)).toBe('RUNNING');
     expect(await run()).toMatchObject({ started: 0 });
   });
@@ -225,7 +224,6 @@ describe('a payment without progress', () => {
         return [raw.pendingActivities?.[0]?.attempt ?? 0, other.raw.pendingWorkflowTask?.attempt ?? 0].map(Number);
       },
       (attempts) => attempts.every((count) => count >= 3),
-      { timeoutMs: 60_000 },
     );
     expect(await run()).toEqual({ ...quiet, visited: 2, nudged: 2, failing: 2 });
     const reasons = new Map(logged.flatMap(({ transaction_id, why }) => (why ? [[transaction_id, why]] : [])));

@@ -11,7 +11,7 @@ import { type OtlpReceiverDouble, startOtlpReceiverDouble } from '../support/otl
 const soon = { timeoutMs: 20_000 };
 /** What may wait to be sent, and what is on its way. */
 const heldAtMost = 4_096 + 512;
-const stoppedWithinMs = 4_000;
+const stoppedWithinMs = 8_000;
 
 let collector: OtlpReceiverDouble;
 let lines: string[];
@@ -123,7 +123,7 @@ describe('a trace', () => {
     const opened = await open();
     const startedMs = performance.now();
     for (let count = 0; count < 20_000; count += 1) end(request(opened));
-    expect(performance.now() - startedMs).toBeLessThan(5_000);
+    expect(performance.now() - startedMs).toBeLessThan(30_000);
     const stoppedMs = performance.now();
     await opened.stop();
     expect(performance.now() - stoppedMs).toBeLessThan(stoppedWithinMs);

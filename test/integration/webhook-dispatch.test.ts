@@ -76,7 +76,6 @@ const isRunning = (id: string) =>
   eventually(
     () => statusOf(id),
     (name) => name === 'RUNNING',
-    { timeoutMs: 20_000 },
   );
 async function dispatched(of?: WebhookRow): Promise<number> {
   const { rows } = await pool.query<{ count: number }>(
@@ -90,7 +89,6 @@ const isDispatched = (count: number, of?: WebhookRow) =>
   eventually(
     () => dispatched(of),
     (seen) => seen === count,
-    { timeoutMs: 20_000 },
   );
 /** One run of the schedule's activity, as one worker has it. */
 function reconcile(): Promise<ReconcileResult> {
@@ -237,7 +235,6 @@ describe('the reconcile schedule', () => {
         return started;
       },
       (seen) => seen === 2,
-      { timeoutMs: 20_000 },
     );
     for (const id of [soon, late]) await isRunning(id);
     expect(await statusOf(over)).toBe('TERMINATED');

@@ -109,7 +109,6 @@ it('one that was ended by hand a moment after its visit gets another one soon', 
       return started;
     },
     (seen) => seen === 2,
-    { timeoutMs: 10_000 },
   );
 });
 

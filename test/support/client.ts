@@ -41,11 +41,17 @@ export function createTestClient({ baseUrl, apiKey }: { baseUrl: string; apiKey:
   };
 }
 
-/** Asks again and again until the answer is right; fails with the last one. Errors of the network count as "not yet". */
+/** Longer than anything takes on a machine that is busy with much else: who waits for it in vain has failed anyway. */
+const PATIENCE_MS = 60_000;
+
+/**
+ * Asks again and again until the answer is right; fails with the last one. Errors of the network count as "not yet".
+ * @param o.timeoutMs for what takes still longer; it proves nothing about time
+ */
 export async function eventually<T>(
   look: () => Promise<T>,
   isRight: (seen: T) => boolean,
-  { timeoutMs }: { timeoutMs: number },
+  { timeoutMs = PATIENCE_MS }: { timeoutMs?: number } = {},
 ): Promise<T> {
   const deadline = Date.now() + timeoutMs;
   let last: unknown;

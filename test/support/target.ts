@@ -13,7 +13,10 @@ export interface TestTarget {
 
 /** A server that answers requests. */
 export function startTarget(listener: RequestListener, { tls = false }: { tls?: boolean } = {}): Promise<TestTarget> {
-  return listen(tls ? createTlsServer(certificate, listener) : createServer(listener), tls ? 'https' : 'http');
+  // It closes no connection by itself: what is gone was closed by the other side.
+  const options = { keepAliveTimeout: 0 };
+  const server = tls ? createTlsServer({ ...certificate, ...options }, listener) : createServer(options, listener);
+  return listen(server, tls ? 'https' : 'http');
 }
 
 /** A server that does not keep to HTTP. */

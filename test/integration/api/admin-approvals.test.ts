@@ -81,7 +81,7 @@ describe('npm run admin -- approval approve|reject', () => {
       'rejected',
       'Temporal was not told; the payment finds the decision by itself within 15 seconds.\n',
     ]);
-    expect(performance.now() - startMs).toBeLessThan(20_000);
+    expect(performance.now() - startMs).toBeLessThan(100_000);
   });
 
   it('is refused where it is not allowed: in production unless configured, in sandbox if configured', async () => {

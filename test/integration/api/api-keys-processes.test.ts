@@ -167,7 +167,6 @@ describe('a request for a key, repeated with its Idempotency-Key', () => {
              and datname = current_database()`,
           ),
         ({ rowCount }) => rowCount === 1,
-        { timeoutMs: 20_000 },
       );
       await victim.kill();
       expect(await lost).toBe('lost');

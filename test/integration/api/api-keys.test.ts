@@ -162,7 +162,6 @@ describe('making an API key', () => {
             `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
           ),
         ({ rowCount }) => rowCount === 1,
-        { timeoutMs: 20_000 },
       );
       await held.query('commit');
       expect([(await made).status, (await made).body.param]).toEqual([400, 'agent_id']);

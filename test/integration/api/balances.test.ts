@@ -79,6 +79,6 @@ describe("an agent's balances", () => {
     const startedAt = Date.now();
     const { status, headers, body } = await balancesOf(agent.id);
     expect([status, body.code, headers.get('retry-after')]).toEqual([503, 'service_unavailable', '2']);
-    expect(Date.now() - startedAt).toBeLessThan(8_000);
+    expect(Date.now() - startedAt).toBeLessThan(30_000);
   });
 });

@@ -223,7 +223,7 @@ describe('the edge, towards clients that are not as they should be', () => {
     expectRefusal(await silent, 408);
     for (const each of [headers, second]) {
       expect(each.tookMs).toBeGreaterThan(9_000);
-      expect(each.tookMs).toBeLessThan(25_000);
+      expect(each.tookMs).toBeLessThan(60_000);
     }
     expectRefusal(body, 408);
     expectRefusal(chunks, 408);
@@ -231,9 +231,9 @@ describe('the edge, towards clients that are not as they should be', () => {
     expect(refused.answers.map(({ status }) => status)).toEqual([401]);
     for (const each of [body, chunks, refused]) {
       expect(each.tookMs).toBeGreaterThan(29_000);
-      expect(each.tookMs).toBeLessThan(50_000);
+      expect(each.tookMs).toBeLessThan(100_000);
     }
-  }, 90_000);
+  }, 240_000);
 
   it.each([
     [

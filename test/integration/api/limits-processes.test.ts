@@ -147,7 +147,6 @@ describe('limits over three processes', () => {
     await eventually(
       () => owner.query(taken),
       ({ rowCount }) => rowCount === 5,
-      { timeoutMs: 10_000 },
     );
     const refusals: (string | null)[] = [];
     await eventually(
@@ -163,7 +162,7 @@ describe('limits over three processes', () => {
 
     await first.kill();
     const killed = await clock.now();
-    await eventually(ask, ({ status }) => status === 200, { timeoutMs: 30_000 });
+    await eventually(ask, ({ status }) => status === 200);
     expect((await clock.now()).getTime() - killed.getTime()).toBeLessThan(22_000);
     processes[0] = await start();
   });

@@ -4,7 +4,7 @@ import { createPool } from '../../../shared/db/pool.ts';
 import { type OwnTemporal, startOwnTemporal } from '../../support/temporal.ts';
 import { createAgent, payment, startTestApi, type TestAccount, type TestApi } from './harness.ts';
 
-const recoveryMs = 30_000;
+const recoveryMs = 120_000;
 
 describe('an outage', () => {
   let temporal: OwnTemporal;

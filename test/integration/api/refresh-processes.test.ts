@@ -99,7 +99,7 @@ describe('a refresh whose answer is lost', () => {
     await lock.query('begin');
     await lock.query('select from refresh_tokens where session_id = $1 for update', [person.sessionId]);
     const asked = refresherAt(victim.url)(person.refreshToken).catch(() => 'lost');
-    await eventually(waitingForLocks, (count) => count === 1, { timeoutMs: 20_000 });
+    await eventually(waitingForLocks, (count) => count === 1);
     await victim.kill();
     expect(await asked).toBe('lost');
     await lock.query('rollback');

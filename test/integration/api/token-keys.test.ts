@@ -117,7 +117,6 @@ describe('a rotation of the keys of two processes', () => {
       await eventually(
         () => kidsOf(url),
         (kids) => kids.includes(kid),
-        { timeoutMs: 20_000 },
       );
     const person = await startRefreshing(api, account);
     const { body } = await refresherAt(processes[0]!.url)(person.refreshToken);

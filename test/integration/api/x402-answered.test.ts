@@ -81,7 +81,6 @@ describe('an x402 payment that is answered while its POST waits', () => {
     await eventually(
       () => expectBalancedBooks(api, session.id),
       ({ payments }) => payments.length === 1,
-      { timeoutMs: 10_000 },
     );
     await change({ agentId, session });
     return { session, headers, answer };

@@ -131,7 +131,6 @@ describe('the same key at several processes', () => {
     await eventually(
       () => expectBalancedBooks(api, session.id),
       ({ payments }) => payments.length === 1,
-      { timeoutMs: 5_000 },
     );
     await victim.kill();
     expect(await lost).toBe('lost');

@@ -68,10 +68,8 @@ describe('metrics of the Temporal SDK', () => {
       temporal_request_total: { operation: 'RespondWorkflowTaskCompleted' },
       temporal_num_pollers: { task_queue: taskQueue, poller_type: 'workflow_task' },
     };
-    const seen = await eventually(
-      scrape,
-      (now) => Object.entries(counts).every(([name, labels]) => (metricOf(now, name, labels) ?? 0) > 0),
-      { timeoutMs: 30_000 },
+    const seen = await eventually(scrape, (now) =>
+      Object.entries(counts).every(([name, labels]) => (metricOf(now, name, labels) ?? 0) > 0),
     );
     const of = (name: string, labels: Record<string, string>) => metricOf(seen, name, labels);
     expect(of('temporal_worker_task_slots_used', { task_queue: activityQueue })).toBeGreaterThanOrEqual(0);

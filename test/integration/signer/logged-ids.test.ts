@@ -59,7 +59,6 @@ const lineOf = (session: string) =>
         .filter((line) => line.includes(session))
         .map((line) => JSON.parse(line) as Record<string, unknown>),
     (lines) => lines.length > 0,
-    { timeoutMs: 10_000 },
   );
 const newSession = () => randomBytes(32).toString('hex');
 const transactionOf = ({ receipt }: { receipt: string }) =>

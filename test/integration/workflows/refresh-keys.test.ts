@@ -65,7 +65,6 @@ describe('a refresh of keys', () => {
     await eventually(
       async () => (await handle.describe()).raw.pendingActivities?.[0]?.lastFailure?.message,
       (why) => why?.startsWith('signer 3') ?? false,
-      { timeoutMs: 60_000 },
     );
     await world.signers.restart(3);
     expect(await handle.result()).toMatchObject({ refreshed: 1 });

@@ -44,7 +44,7 @@ describe('the schedules', () => {
       for await (const { scheduleId } of client.schedule.list()) found.push(scheduleId);
       return found.sort();
     };
-    expect(await eventually(listed, (found) => found.length >= ids.length, { timeoutMs: 20_000 })).toEqual(ids);
+    expect(await eventually(listed, (found) => found.length >= ids.length)).toEqual(ids);
   });
 
   it('look at the signers each minute, and have keys refreshed each day, as the configuration says', async () => {

@@ -97,7 +97,6 @@ describe('a payment out of an x402 session that the signers do not sign', () => 
     const [timer] = await eventually(
       () => timersOf(row.id),
       (timers) => timers.length >= 1,
-      { timeoutMs: 10_000 },
     );
     const waitSeconds = Number(timer?.timerStartedEventAttributes?.startToFireTimeout?.seconds);
     expect(waitSeconds).toBeGreaterThan(250);
@@ -114,7 +113,6 @@ describe('a payment out of an x402 session that the signers do not sign', () => 
     await eventually(
       async () => (await timersOf(session.id)).length,
       (count) => count >= 1,
-      { timeoutMs: 10_000 },
     );
     expect((await handle.describe()).status.name).toBe('RUNNING');
     await inTransaction(pool, async (db) => releaseSession(db, { session, by: 'deletion' }));
