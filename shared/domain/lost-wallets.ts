@@ -23,19 +23,19 @@ export async function findLost<T>({
   // Each begins a gap that may have lost wallets in it.
   const begins = [0, nextIndex, ...[...known].map((index) => index + 1)].toSorted((a, b) => a - b);
   const found: { index: number; what: T }[] = [];
-  let seenBelow = 0;
+  let index = 0;
   for (const begin of begins) {
-    let index = Math.max(begin, seenBelow);
-    for (let empty = 0; empty < gapLimit && found.length < foundMax; ) {
+    index = Math.max(begin, index);
+    for (let end = begin + gapLimit; index < end && found.length < foundMax; ) {
       const indexes = [];
-      for (; indexes.length < gapLimit - empty && !known.has(index); index += 1) indexes.push(index);
+      for (; index < end && !known.has(index); index += 1) indexes.push(index);
       for (const [place, what] of (await look(indexes)).entries()) {
-        empty = what === undefined ? empty + 1 : 0;
-        if (what !== undefined) found.push({ index: indexes[place]!, what });
+        if (what === undefined) continue;
+        found.push({ index: indexes[place]!, what });
+        end = indexes[place]! + 1 + gapLimit;
       }
       if (known.has(index)) break;
     }
-    seenBelow = index;
   }
   return found;
 }
