@@ -1,10 +1,14 @@
 import { Client, Connection } from '@temporalio/client';
 import { NativeConnection, type Worker, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
 import { pino } from 'pino';
+import type { ChainActivities } from '../../activities/chain.ts';
+import { createFindLostWallets } from '../../activities/find-lost-wallets.ts';
 import { createNoteSignerLook } from '../../activities/note-signer-look.ts';
+import { createRestoreActivities } from '../../activities/restore.ts';
 import { createSigningActivities, type SigningActivities } from '../../activities/signing.ts';
 import { createWalletActivities } from '../../activities/wallet.ts';
 import { createWebhookActivities } from '../../activities/webhooks.ts';
+import { createRegistry } from '../../shared/chain/registry.ts';
 import { insertAccountKey } from '../../shared/db/account-keys.ts';
 import { createAccount } from '../../shared/db/accounts.ts';
 import { databaseClock } from '../../shared/db/clock.ts';
@@ -12,6 +16,7 @@ import { createPool, type Pool } from '../../shared/db/pool.ts';
 import { newId } from '../../shared/ids.ts';
 import { createSignerClient, type SignerClient } from '../../signer/client.ts';
 import { makeWorkflowBundle } from '../../worker/bundle.ts';
+import { createChainWorker } from '../../worker/chain.ts';
 import { createMailTransport } from '../../worker/mail-transport.ts';
 import { createSigningWorker } from '../../worker/signing.ts';
 import { createWalletWorker } from '../../worker/wallet.ts';
@@ -26,8 +31,10 @@ import { startOwnTemporal } from './temporal.ts';
 /** Whom a mail tells what is wrong. */
 export const alertTo = 'ops@example.com';
 
-/** Three signers, and the workers that look after them: all but the chain's. */
+/** Three signers, and the workers that look after them; that of the chains serves none, and restores alone. */
 export interface SignerWorld {
+  readonly databaseUrl: string;
+  readonly temporalAddress: string;
   readonly pool: Pool;
   readonly client: Client;
   readonly signers: TestSigners;
@@ -78,7 +85,12 @@ export async function startSignerWorld(): Promise<SignerWorld> {
       ...{ patience, logger, retention: { eventMonths: 13, auditMonths: 25 } },
     }),
     noteSignerLook: createNoteSignerLook({ pool, clock, logger }),
+    ...createRestoreActivities({
+      ...{ pool, client, logger },
+      registry: createRegistry({ environment: 'sandbox', enabled: ['eip155:31337'] }),
+    }),
   };
+  const chain = { findLostWallets: createFindLostWallets({ pool, chains: new Map() }) } as unknown as ChainActivities;
   const webhooks = createWebhookActivities({
     ...{ pool, clock: databaseClock, logger, transport, publicUrl: 'https://purser.example.com' },
     ...{ from: { name: 'Purser', address: 'purser@example.com' }, alertTo: [{ name: '', address: alertTo }] },
@@ -94,6 +106,7 @@ export async function startSignerWorld(): Promise<SignerWorld> {
   };
   stopping.push(start(await createWalletWorker({ ...common, workflowBundle, activities: wallet })));
   stopping.push(start(await createWebhookWorker({ ...common, activities: webhooks })));
+  stopping.push(start(await createChainWorker({ ...common, activities: chain })));
   const own = createSigningActivities({ signer });
   let stopSigning = start(await createSigningWorker({ ...common, activities: own }));
 
@@ -102,6 +115,7 @@ export async function startSignerWorld(): Promise<SignerWorld> {
     return (await handle.query<{ currentDetails: string }>('__temporal_workflow_metadata')).currentDetails;
   }
   return {
+    ...{ databaseUrl: database.url, temporalAddress: temporal.address },
     ...{ pool, client, signers, signer, relay, smtp, logged, detailsOf },
     pass(minutes) {
       passedMs += minutes * 60_000;
