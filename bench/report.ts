@@ -69,6 +69,8 @@ export interface Report {
   readonly limits?: Figures | undefined;
   /** Lists with few rows and with many. */
   readonly lists?: Figures | undefined;
+  /** What it costs to see and to stop the service. */
+  readonly operations?: Figures | undefined;
   /** Time from a kill to the confirmation of a payment that was asked for at that moment, by what was killed; ms. */
   readonly recovery?: Figures['durations'] | undefined;
 }
@@ -103,6 +105,7 @@ export function createReport(
     audit,
     limits,
     lists,
+    operations,
     recovery,
   }: {
     decisions: MeasuredDecisions | undefined;
@@ -114,6 +117,7 @@ export function createReport(
     audit?: MeasuredPart | undefined;
     limits?: MeasuredPart | undefined;
     lists?: MeasuredPart | undefined;
+    operations?: MeasuredPart | undefined;
     recovery: ReadonlyMap<string, Summary> | undefined;
   },
   o: { date: Date; quick: boolean; loadBefore: number },
@@ -149,6 +153,7 @@ export function createReport(
     audit: audit && { ...figures(audit), ratios: audit.ratios },
     limits: limits && { ...figures(limits), ratios: limits.ratios },
     lists: lists && { ...figures(lists), ratios: lists.ratios },
+    operations: operations && { ...figures(operations), ratios: operations.ratios },
     recovery: recovery && Object.fromEntries(recovery),
   };
 }

@@ -7,8 +7,21 @@ const twoDigitsBelow10 = (value: number) => value.toFixed(value < 10 ? 2 : 1);
 
 /** A report for a reader: one table, all columns aligned. */
 export function renderTable(report: Report): string {
-  const { machine, load, decisions, payments, x402, families, webhooks, signatures, audit, limits, lists, recovery } =
-    report;
+  const {
+    machine,
+    load,
+    decisions,
+    payments,
+    x402,
+    families,
+    webhooks,
+    signatures,
+    audit,
+    limits,
+    lists,
+    operations,
+    recovery,
+  } = report;
   const rows: (Row | undefined)[] = [
     ...(payments ? [...paymentRows(payments), undefined] : []),
     ...(x402 ? [...x402Rows(x402), undefined] : []),
@@ -18,6 +31,7 @@ export function renderTable(report: Report): string {
     ...(audit ? [...partRows('audit log, ms', 'audit log, many', audit), undefined] : []),
     ...(limits ? [...partRows('limits, ms', 'limits, 20 at once', limits), undefined] : []),
     ...(lists ? [...partRows('lists, ms', 'lists, many', lists), undefined] : []),
+    ...(operations ? [...partRows('operations, ms', 'operations, many', operations), undefined] : []),
     ...(recovery ? [...durationRows('kill -9 → confirmed, ms', { durations: recovery }), undefined] : []),
     ...(decisions ? decisionRows(decisions) : []),
   ];
@@ -42,6 +56,11 @@ export function renderTable(report: Report): string {
       ? [
           'floor of the families: the same code without a service and signers: asks the chain, builds and signs. Tron: a double of a node, with free bandwidth for the first two payments.',
           ...families.skipped.map((why) => `Not measured: ${why}`),
+        ]
+      : []),
+    ...(operations
+      ? [
+          'traces on: a second stack beside the first, which sends its traces to a collector on this machine that only takes them.',
         ]
       : []),
     ...(recovery
