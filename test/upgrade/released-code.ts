@@ -21,8 +21,11 @@ export interface ReleasedCode {
  * of a released version has.
  * @throws Error with one sentence where there is no such history, or every migration has been released
  */
-export function findReleasedCode(): ReleasedCode {
-  const released = readdirSync(join(root, 'test/upgrade/dumps')).sort().at(-1)!.replace(/\.sql$/, '');
+function findReleasedCode(): ReleasedCode {
+  const released = readdirSync(join(root, 'test/upgrade/dumps'))
+    .sort()
+    .at(-1)!
+    .replace(/\.sql$/, '');
   const names = readdirSync(join(root, migrations)).sort();
   const next = names.find((name) => name.slice(0, released.length) > released);
   if (!next) throw new Error(`Every migration has been released with ${released}: there is no other schema yet.`);
@@ -40,6 +43,15 @@ export function findReleasedCode(): ReleasedCode {
       `This clone has no history from before ${next}: the released version cannot be run (git fetch --unshallow).`,
       { cause },
     );
+  }
+}
+
+/** The same, with the reason where there is none. */
+export function tryFindReleasedCode(): ReleasedCode | { readonly reason: string } {
+  try {
+    return findReleasedCode();
+  } catch (error) {
+    return { reason: (error as Error).message };
   }
 }
 

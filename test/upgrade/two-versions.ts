@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import type { Address } from 'viem';
 import { LOCAL_CHAIN, startAnvil } from '../../dev/anvil.ts';
 import { startFaucet } from '../../dev/faucet.ts';
+import { startMailbox } from '../../dev/mailbox.ts';
 import { freePort, LOOPBACK } from '../../dev/ports.ts';
 import { startPostgres } from '../../dev/postgres.ts';
 import { type Child, startGuard, startProcess, waitUntilReady } from '../../dev/process.ts';
@@ -54,7 +55,10 @@ export async function openTwoVersions({
   oldDir: string;
   temporalBinary: string;
 }): Promise<TwoVersions> {
-  const dirs: Readonly<Record<Version, string>> = { old: oldDir, new: fileURLToPath(new URL('../..', import.meta.url)) };
+  const dirs: Readonly<Record<Version, string>> = {
+    old: oldDir,
+    new: fileURLToPath(new URL('../..', import.meta.url)),
+  };
   const home = mkdtempSync(join(tmpdir(), 'purser-upgrade-'));
   chmodSync(home, 0o711);
   const file = (...names: string[]) => join(home, ...names);
@@ -75,6 +79,7 @@ export async function openTwoVersions({
   ]);
   const token = await deployToken({ rpcUrl: chain.rpcUrl });
   const faucet = await startFaucet(token);
+  const mailbox = await startMailbox({ dir: file('mail'), smtpPort: 0, httpPort: 0 });
   const env: NodeJS.ProcessEnv = {
     PATH: process.env.PATH,
     PURSER_ENV: 'sandbox',
@@ -88,6 +93,8 @@ export async function openTwoVersions({
     PURSER_COORDINATOR_KEY_FILE: keys.coordinator.identityFile,
     PURSER_SIGNERS: JSON.stringify(signerEndpoints(keys, signerPorts as [number, number, number])),
     PURSER_FAUCET_URL: faucet.url,
+    PURSER_SMTP_URL: mailbox.smtpUrl,
+    PURSER_MAIL_FROM: 'Purser <purser@example.com>',
     PURSER_TOKEN_KEYS_FILE: keys.tokensFile,
     PURSER_PUBLIC_URL: `http://${LOOPBACK}:${oldPort}`,
     PURSER_LOOPBACK_TARGETS: 'on',
@@ -168,6 +175,7 @@ export async function openTwoVersions({
       await Promise.all([...running.values()].map((child) => child.stop()));
       await temporal.stop();
       await postgres.stop();
+      await mailbox.stop();
       await faucet.stop();
       await chain.stop();
       await guard.stop();
