@@ -65,7 +65,7 @@ describe('the local chain that keeps its state', () => {
         };
         expect(BigInt(state.best_block_number)).toBe(before + 3n);
       },
-      { timeout: 15_000, interval: 100 },
+      { timeout: 60_000, interval: 100 },
     );
     process.kill(first.pid, 'SIGKILL');
     await first.exited;

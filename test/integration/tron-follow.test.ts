@@ -202,6 +202,6 @@ describe('following Tron', () => {
     // One endpoint alone neither ends it nor refuses its bytes.
     await expect(look(id)).rejects.toMatchObject({ name: 'RpcUnavailable' });
     for (const node of world.nodes) node.set({});
-    await expect.poll(() => look(id), { timeout: 10_000 }).toMatchObject({ state: 'expired', code: 'dropped' });
+    await expect.poll(() => look(id)).toMatchObject({ state: 'expired', code: 'dropped' });
   });
 });

@@ -23,7 +23,7 @@ describe('a hostile target is refused, and nothing is taken', () => {
 
   beforeAll(async () => {
     names = await startNameServer(() => addresses);
-    const guard = createHttpGuard({ allowLoopback: true, timeoutMs: 600, nameServers: [names.address] });
+    const guard = createHttpGuard({ allowLoopback: true, timeoutMs: 3_000, nameServers: [names.address] });
     api = await startTestApi({ temporalAddress: '127.0.0.1:1', guard });
     account = await api.account();
     agent = await createAgent(account);

@@ -196,7 +196,7 @@ function parseSigned(serialized: Hex): Hex {
 export async function until<T>(
   look: () => Promise<T>,
   isRight: (seen: T) => boolean,
-  { timeoutMs = 15_000 }: { timeoutMs?: number } = {},
+  { timeoutMs = 60_000 }: { timeoutMs?: number } = {},
 ): Promise<T> {
   const deadline = Date.now() + timeoutMs;
   for (;;) {

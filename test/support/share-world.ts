@@ -63,7 +63,7 @@ export async function startShareWorld(p: Parameters<typeof startSigners>[0] = {}
   async function sign(key: TestKey, [a, b]: readonly [Party, Party]): Promise<Signature> {
     const request = await signRequestFor(key, { policyKey: signers.policyKey });
     const pair = [peer(a), peer(b)] as const;
-    return coordinateSign(transport, { pair, request, timeoutMs: 10_000, signal: AbortSignal.timeout(30_000) });
+    return coordinateSign(transport, { pair, request, timeoutMs: 40_000, signal: AbortSignal.timeout(120_000) });
   }
   async function epochsAt(party: Party, keyId: string): Promise<Epoch[]> {
     for (const signer of await coordinator.status()) {

@@ -12,7 +12,7 @@ import { type CoordinatorIdentity, loadCoordinatorIdentity, loadSignerIdentity }
 import { initSecrets } from '../../signer/init.ts';
 import { PARTIES, type Party } from '../../signer/parties.ts';
 
-const START_TIMEOUT_MS = 30_000;
+const START_TIMEOUT_MS = 120_000;
 const main = fileURLToPath(new URL('../../signer/main.ts', import.meta.url));
 
 export interface TestSigners {

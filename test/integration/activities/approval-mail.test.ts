@@ -4,7 +4,7 @@ import { ApplicationFailure } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import { pino } from 'pino';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createSendApprovalMail } from '../../../activities/send-approval-mail.ts';
 import { freePort } from '../../../dev/ports.ts';
 import { hashApprovalToken } from '../../../shared/approval-token.ts';
@@ -367,7 +367,7 @@ describe('a mail server that hangs', () => {
     const server = await hang((socket) => void socket.write('220 hello\r\n250-'));
     const { send, cancel } = sender({ server, deadlineMs: 60_000 });
     const attempt = failureOf(send(await ask()));
-    await vi.waitFor(() => expect(sockets).toHaveLength(1));
+    await expect.poll(() => sockets).toHaveLength(1);
     cancel();
     expect(await attempt).toMatchObject({ type: 'MailNotSent', nonRetryable: false });
   });

@@ -7,7 +7,7 @@ import { testWebhookKeys } from '../../support/webhook-keys.ts';
 import { usdcContract } from './harness.ts';
 
 const main = fileURLToPath(new URL('../../../api/main.ts', import.meta.url));
-const startTimeoutMs = 60_000;
+const startTimeoutMs = 120_000;
 
 /** The api in a process of its own, that may be killed. */
 export interface ApiProcess {

@@ -52,7 +52,7 @@ async function startProcess({ temporalAddress }: { temporalAddress: string }): P
   return url;
 }
 
-async function until(isSo: () => Promise<boolean> | boolean, { deadlineMs = 20_000 } = {}): Promise<void> {
+async function until(isSo: () => Promise<boolean> | boolean, { deadlineMs = 90_000 } = {}): Promise<void> {
   const endMs = performance.now() + deadlineMs;
   while (!(await isSo())) {
     if (performance.now() > endMs) throw new Error(`It did not come about in ${deadlineMs} ms.`);

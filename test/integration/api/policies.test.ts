@@ -277,7 +277,7 @@ describe('policies', () => {
             );
             expect(rowCount).toBe(1);
           },
-          { timeout: 10_000 },
+          { timeout: 60_000 },
         );
         order.push('judged');
         return { answer: { answer }, order };

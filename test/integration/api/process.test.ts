@@ -14,7 +14,7 @@ async function start(env: Record<string, string>): Promise<ChildProcess> {
   });
 }
 
-async function until<T>(probe: () => Promise<T>, deadlineMs = 20_000): Promise<T> {
+async function until<T>(probe: () => Promise<T>, deadlineMs = 90_000): Promise<T> {
   const endMs = performance.now() + deadlineMs;
   for (;;) {
     try {

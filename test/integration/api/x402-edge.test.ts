@@ -26,7 +26,7 @@ describe('what x402 costs', () => {
     );
     api = await startTestApi({
       temporalAddress: '127.0.0.1:1',
-      guard: createHttpGuard({ allowLoopback: true, timeoutMs: 600, extraCa: certificate.cert }),
+      guard: createHttpGuard({ allowLoopback: true, timeoutMs: 30_000, extraCa: certificate.cert }),
       feeTiers: [
         { fromAmount: '0', rate: '1' },
         { fromAmount: '100', rate: '0.5' },

@@ -61,7 +61,7 @@ const ask = (payment: FamilyPayment, receipt?: (valid: PolicyReceipt) => PolicyR
 const signBy = (a: Party, b: Party, request: SignRequest) =>
   coordinateSign(transport, {
     ...{ pair: [peers.get(a)!, peers.get(b)!], request, timeoutMs: TIMEOUT_MS },
-    signal: AbortSignal.timeout(30_000),
+    signal: AbortSignal.timeout(120_000),
   });
 async function everySignerRefuses(request: SignRequest, code: string, message: RegExp): Promise<void> {
   for (const party of PARTIES) {

@@ -63,8 +63,8 @@ const pay = (accountId = 'acct_1', agentId = 'agent_1') =>
   });
 const signBy = ([a, b]: readonly [Party, Party], request: SignRequest, by = transport) =>
   coordinateSign(by, {
-    ...{ pair: [peers.get(a)!, peers.get(b)!], request, timeoutMs: 10_000 },
-    signal: AbortSignal.timeout(20_000),
+    ...{ pair: [peers.get(a)!, peers.get(b)!], request, timeoutMs: 40_000 },
+    signal: AbortSignal.timeout(120_000),
   });
 const frozen = (what: RegExp) => ({ code: 'frozen', message: expect.stringMatching(what) });
 
@@ -154,7 +154,7 @@ describe('what the policy step has frozen, in three signer processes', () => {
               path: '/v1/freeze',
               session: 'f'.repeat(64),
               body: { order },
-              timeoutMs: 5_000,
+              timeoutMs: 40_000,
             });
           }
           steps += 1;
@@ -211,7 +211,7 @@ describe('what the policy step has frozen, in three signer processes', () => {
       path: '/v1/freeze',
       session: 'e'.repeat(64),
       body: { order },
-      timeoutMs: 5_000,
+      timeoutMs: 40_000,
     });
     await client.sign(await pay());
     await expect(signBy([1, 2], await pay())).rejects.toMatchObject(frozen(/installation/));
@@ -221,7 +221,7 @@ describe('what the policy step has frozen, in three signer processes', () => {
 
 describe('a freeze by the operator, at the signers themselves', () => {
   const cli = (...args: string[]) =>
-    run(process.execPath, ['signer/cli/main.ts', ...args], {
+    run(process.execPath, ['signer/cli/main.ts', ...args, '--json'], {
       env: {
         PATH: process.env.PATH,
         PURSER_SIGNERS: JSON.stringify(signers.endpoints),

@@ -100,7 +100,7 @@ describe('a signer that cheats', () => {
           const run = coordinateRefresh(hostile.transport, { ...reach(), keyId, complete });
           const isDone = await judge({ what, plan, round, run, keyId });
           hostile.cheat = undefined;
-          await expect.poll(open('refresh'), { timeout: 20_000 }).toEqual([0, 0, 0]);
+          await expect.poll(open('refresh')).toEqual([0, 0, 0]);
           if (!isDone) for (const party of PARTIES) expect(storeOf(party).activeEpochs(keyId)).toEqual(before);
           expect(describeOutcome(await runs.sign([2, 3], await runs.freshRequest()))).toBe('signed');
           for (const party of HONEST) {
@@ -132,7 +132,7 @@ describe('a signer that cheats', () => {
           run: coordinateKeygen(hostile.transport, { ...reach(), keyId }),
           keyId,
         });
-        await expect.poll(open('keygen'), { timeout: 20_000 }).toEqual([0, 0, 0]);
+        await expect.poll(open('keygen')).toEqual([0, 0, 0]);
         if (isDone) return;
         for (const party of HONEST) {
           await expect.poll(() => storeOf(party).stateOf(keyId)).toBe('abandoned');

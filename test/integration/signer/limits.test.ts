@@ -76,7 +76,7 @@ const signByPair = async (pair: readonly [Party, Party], path: string, p: { cost
     pair: [peers.get(pair[0])!, peers.get(pair[1])!],
     request: await request(path, p),
     timeoutMs: 20_000,
-    signal: AbortSignal.timeout(40_000),
+    signal: AbortSignal.timeout(120_000),
   });
 
 describe('limits of the account’s owner, in three signer processes', () => {

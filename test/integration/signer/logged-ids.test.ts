@@ -40,7 +40,7 @@ async function ask(path: '/v1/sign/start' | '/v1/sign/step', p: { session: strin
   const transport = createSignerTransport({ identity: signers.coordinatorIdentity, now: () => new Date(), trace });
   const { session, body } = p;
   try {
-    const result = await transport.call(peer, { path, session, body, timeoutMs: 10_000 }).then(
+    const result = await transport.call(peer, { path, session, body, timeoutMs: 40_000 }).then(
       () => 'done',
       (error: Error & { code: string }) => error.code,
     );

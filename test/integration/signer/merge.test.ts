@@ -46,8 +46,8 @@ describe('a signer that lost its records', () => {
 
   const signBy = (a: Party, b: Party, request: SignRequest) =>
     coordinateSign(transport, {
-      ...{ pair: [peers.get(a)!, peers.get(b)!], request, timeoutMs: 10_000 },
-      signal: AbortSignal.timeout(20_000),
+      ...{ pair: [peers.get(a)!, peers.get(b)!], request, timeoutMs: 40_000 },
+      signal: AbortSignal.timeout(120_000),
     });
   const pay = (nonce: number, transactionId: string, changes: object = {}) =>
     signRequestFor(key, {
@@ -132,7 +132,7 @@ describe('a signer that lost its records', () => {
       role: 'operator',
       now: () => new Date(),
     });
-    const asked = { keyId: key.keyId, party: 3, peers: [one!, two!, three!], timeoutMs: 5_000 } as const;
+    const asked = { keyId: key.keyId, party: 3, peers: [one!, two!, three!], timeoutMs: 40_000 } as const;
     const recorded: object[] = [];
     const dying: SignerTransport = {
       ...asOperator,

@@ -24,8 +24,8 @@ describe('the owner of the worker', () => {
   let switched: Attestations = [];
 
   const ask = (party: Party, path: OperationPath, body: object, by: SignerTransport = world.transport) =>
-    by.call<{ attestation: string }>(world.peer(party), { path, body, session: newSession(), timeoutMs: 10_000 });
-  const reach = () => ({ peers: world.peers, timeoutMs: 45_000, signal: AbortSignal.timeout(60_000) });
+    by.call<{ attestation: string }>(world.peer(party), { path, body, session: newSession(), timeoutMs: 40_000 });
+  const reach = () => ({ peers: world.peers, timeoutMs: 45_000, signal: AbortSignal.timeout(120_000) });
   /** Notes what is sent for commit and for finish; ends where it is told to. */
   const spying = (end?: 'commit' | 'finish') =>
     dyingTransport(world.transport, ({ path, body }) => {

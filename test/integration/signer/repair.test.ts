@@ -29,7 +29,7 @@ describe('a signer that lost its shares', () => {
       PURSER_SIGNERS: JSON.stringify(world.signers.endpoints),
       PURSER_OPERATOR_KEY_FILE: world.signers.operatorIdentityFile,
     };
-    const { stdout, stderr } = await promisify(execFile)(process.execPath, [cli, ...args], { env });
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, [cli, ...args, '--json'], { env });
     return { printed: JSON.parse(stdout), told: stderr };
   };
   const ask = (party: Party, path: OperationPath, body: object) =>
@@ -37,7 +37,7 @@ describe('a signer that lost its shares', () => {
       path,
       body,
       session: newSession(),
-      timeoutMs: 10_000,
+      timeoutMs: 40_000,
     });
   const repair = (keyId: string, party: Party, transport = world.operatorTransport) => {
     const reach = { peers: world.peers, timeoutMs: 45_000, signal: AbortSignal.timeout(110_000) };
@@ -110,7 +110,7 @@ describe('a signer that lost its shares', () => {
           path: '/v1/repair/term',
           body: { keyId: of, epoch: at, target: 3 },
           session,
-          timeoutMs: 10_000,
+          timeoutMs: 40_000,
         })
         .then(({ message }) => ({ from, message }));
     const start = (messages: object[]) =>
@@ -118,7 +118,7 @@ describe('a signer that lost its shares', () => {
         path: '/v1/repair/start',
         body: { keyId, fromEpoch: epoch, toEpoch: epoch + 1, messages },
         session,
-        timeoutMs: 10_000,
+        timeoutMs: 40_000,
       });
     const [first, second] = [await term(1), await term(2)];
     await expect(start([first, second])).rejects.toMatchObject({ code: 'other_epoch', message: /nothing is lost/ });

@@ -82,7 +82,7 @@ describe('signers with backups', { timeout: TIMEOUT_MS }, () => {
         PURSER_OPERATOR_KEY_FILE: signers.operatorIdentityFile,
       }),
     };
-    const { stdout } = await run(process.execPath, [cli, ...args], { env });
+    const { stdout } = await run(process.execPath, [cli, ...args, '--json'], { env });
     return JSON.parse(stdout) as T;
   }
   /** A payment of its own each time, under a receipt of its own. */
@@ -96,13 +96,13 @@ describe('signers with backups', { timeout: TIMEOUT_MS }, () => {
         transaction: nativeTransfer({ nonce }),
         receipt: (valid) => ({ ...valid, transaction_id }),
       }),
-      timeoutMs: 10_000,
-      signal: AbortSignal.timeout(30_000),
+      timeoutMs: 40_000,
+      signal: AbortSignal.timeout(120_000),
     });
   }
   async function recover(first: string, second: string, ...more: string[]): Promise<Recovered> {
     const files = ['--backup', first, '--backup', second, '--identity', identityFile];
-    const { stdout } = await run(process.execPath, [recovery, ...files, ...more]);
+    const { stdout } = await run(process.execPath, [recovery, ...files, ...more, '--json']);
     return JSON.parse(stdout) as Recovered;
   }
   const olderFile = (party: Party) => join(home, `older-${party}.backup`);
@@ -295,7 +295,7 @@ describe('signers with backups', { timeout: TIMEOUT_MS }, () => {
       await command('backup-key', '--file', other);
       const files = ['--backup', backupFile(1), '--backup', backupFile(2)];
       const errorOf = (...args: string[]) =>
-        run(process.execPath, [recovery, ...args]).then(
+        run(process.execPath, [recovery, ...args, '--json']).then(
           () => 'none',
           (error: { stderr: string }) => error.stderr,
         );

@@ -39,7 +39,7 @@ describe('three signers', () => {
   beforeAll(async () => {
     signers = await startSigners();
     const options = { signers: signers.endpoints, identity: signers.coordinatorIdentity };
-    client = createSignerClient({ ...options, signCallTimeoutMs: 4_000 });
+    client = createSignerClient({ ...options, signCallTimeoutMs: 20_000 });
     transport = createSignerTransport({ identity: signers.coordinatorIdentity, now: () => new Date() });
     for (const { party, url, publicKey } of signers.endpoints) {
       peers.set(party, { party, url, identity: await parsePublicIdentity(publicKey) });
@@ -58,8 +58,8 @@ describe('three signers', () => {
     coordinateSign(transport, {
       pair: [peers.get(a)!, peers.get(b)!],
       request: await signRequestFor(key, { policyKey: signers.policyKey, path }),
-      timeoutMs: 10_000,
-      signal: AbortSignal.timeout(30_000),
+      timeoutMs: 40_000,
+      signal: AbortSignal.timeout(120_000),
     });
 
   it('make one key, and every pair signs with it, whoever begins', async () => {
@@ -118,7 +118,7 @@ describe('three signers', () => {
     const { authorization } = request.payload as AuthorizationPayload;
     for (const a of PARTIES) {
       const pair = [peers.get(a)!, peers.get(a === 3 ? 1 : ((a + 1) as Party))!] as const;
-      const run = { pair, request, timeoutMs: 10_000, signal: AbortSignal.timeout(30_000) };
+      const run = { pair, request, timeoutMs: 40_000, signal: AbortSignal.timeout(120_000) };
       const { signature } = await coordinateSign(transport, run);
       // 65 bytes, v 27 or 28: what `transferWithAuthorization` takes.
       expect(signature).toMatch(/^0x[0-9a-f]{128}(1b|1c)$/);
@@ -151,7 +151,7 @@ describe('three signers', () => {
 
   it('go round a signer that hangs', async () => {
     const options = { signers: signers.endpoints, identity: signers.coordinatorIdentity };
-    const impatient = createSignerClient({ ...options, signCallTimeoutMs: 1_500 });
+    const impatient = createSignerClient({ ...options, signCallTimeoutMs: 5_000 });
     signers.pause(2);
     try {
       for (let i = 0; i < 4; i++) await expect(impatient.sign(await fresh())).resolves.toHaveProperty('signature');
@@ -170,7 +170,7 @@ describe('three signers', () => {
     const { keyId, path, address, payload, receipt } = await signRequestFor(key, { policyKey: signers.policyKey });
     const session = randomBytes(32).toString('hex');
     const body = { keyId, path, address, payload, receipt, counterparty: 3 };
-    const options = { session, timeoutMs: 10_000 };
+    const options = { session, timeoutMs: 40_000 };
     await transport.call(peers.get(1)!, { path: '/v1/sign/start', body, ...options });
     await signers.kill(1);
     await signers.restart(1);
@@ -184,7 +184,7 @@ describe('three signers', () => {
       peers: [...peers.values()],
       keyId: 'ckey_torn',
       timeoutMs: 40_000,
-      signal: AbortSignal.timeout(40_000),
+      signal: AbortSignal.timeout(120_000),
     };
     const deaf: SignerTransport = {
       ...transport,
@@ -220,7 +220,7 @@ describe('three signers', () => {
       peers: [...peers.values()],
       keyId: 'ckey_forged',
       timeoutMs: 40_000,
-      signal: AbortSignal.timeout(40_000),
+      signal: AbortSignal.timeout(120_000),
     };
     await expect(coordinateKeygen(forging, run)).rejects.toThrow(/has not attested/);
     expect(refused).toEqual(['bad_message', 'bad_message', 'bad_message']);
@@ -235,8 +235,8 @@ describe('three signers', () => {
     const { digest, signature } = await coordinateSign(transport, {
       pair: [peers.get(1)!, peers.get(2)!],
       request,
-      timeoutMs: 10_000,
-      signal: AbortSignal.timeout(30_000),
+      timeoutMs: 40_000,
+      signal: AbortSignal.timeout(120_000),
     });
     for (const party of [1, 2] as const) {
       await signers.kill(party); // without any chance to tidy up

@@ -93,7 +93,8 @@ describe('lines', () => {
       async function* () {
         for (let index = 0; index < 200; index += 1) yield [wide];
       },
-      { stallMs: 1_000 },
+      // It takes twice as long in all.
+      { stallMs: 3_000 },
     );
     const socket = connect(port, '127.0.0.1');
     socket.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');

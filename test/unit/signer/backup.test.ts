@@ -165,13 +165,13 @@ describe('a backup', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     try {
       backup.changed('k');
-      await vi.waitFor(() => expect(vi.getTimerCount()).toBe(1));
+      await vi.waitFor(() => expect(vi.getTimerCount()).toBe(1), { timeout: 30_000 });
       expect(statSync(file()).size).toBeGreaterThan(before.size);
       vi.advanceTimersByTime(10_000);
     } finally {
       vi.useRealTimers();
     }
-    await vi.waitFor(() => expect(statSync(file()).ino).not.toBe(before.ino));
+    await expect.poll(() => statSync(file()).ino).not.toBe(before.ino);
     await restore();
     const again = openStore('restored', otherKek);
     expect(again.epochsOf('k').map(({ epoch }) => epoch)).toEqual([2]);
@@ -186,7 +186,7 @@ describe('a backup', () => {
       addEpoch('k', 2);
       await backup.keep({ keyId: 'k', epoch: 2 });
     }
-    await vi.waitFor(() => expect(statSync(file()).ino).not.toBe(ino));
+    await expect.poll(() => statSync(file()).ino).not.toBe(ino);
     expect(statSync(file()).size).toBeLessThan(1.5 * 1024 * 1024);
   });
 
