@@ -13,7 +13,7 @@ afterAll(() => rmSync(elsewhere, { recursive: true, force: true }));
 function run(...args: string[]): Promise<{ status: number; out: string; err: string }> {
   const env = { PATH: process.env.PATH, PURSER_HOME: elsewhere };
   return new Promise((resolve) => {
-    execFile(process.execPath, args, { cwd: root, env, timeout: 30_000 }, (error, out, err) => {
+    execFile(process.execPath, args, { cwd: root, env, timeout: 150_000 }, (error, out, err) => {
       resolve({ status: error === null ? 0 : Number(error.code ?? -1), out, err });
     });
   });
