@@ -371,7 +371,15 @@ function usableElsewhere(error: unknown): NoAnswer | RefusedBySigner {
     case 'replayed':
     case 'internal':
       return error;
+    default:
+      // Only a signer of a later version says anything else, while versions change: that ends no payment.
+      return unheardOf(code, error);
   }
+}
+
+/** @param _code none is left: a code that is added has to be sorted above */
+function unheardOf(_code: never, error: RefusedBySigner): RefusedBySigner {
+  return error;
 }
 
 /** Runs a few at a time, in order, and refuses to queue without end. */
