@@ -7,8 +7,8 @@ const MAX_WORKERS = 2;
 const wholeStacks = {
   include: ['test/e2e/**/*.test.ts'],
   globalSetup: ['test/support/global-setup.ts', 'test/support/bundle-of-run.ts'],
-  testTimeout: 180_000,
-  hookTimeout: 240_000,
+  testTimeout: 400_000,
+  hookTimeout: 600_000,
 };
 /** Files of them that measure how long something takes: nothing else runs meanwhile. */
 const alone = ['rolling-restart', 'signer-namespaces', 'signer-network', 'start'].map(
@@ -36,7 +36,7 @@ export default defineConfig({
           sequence: { groupOrder: 1 },
           include: ['test/integration/**/*.test.ts', 'test/replay/**/*.test.ts'],
           globalSetup: ['test/support/global-setup.ts'],
-          testTimeout: 180_000,
+          testTimeout: 400_000,
           hookTimeout: 300_000,
         },
       },

@@ -4,7 +4,7 @@ import type { OwnBitcoin } from '../../test/support/own-bitcoin.ts';
 import { bitcoinConfirmations, maxBitcoinReorgDepth } from './bitcoin-plan.ts';
 
 /** A node that was killed needs a moment. */
-const knowsWithinMs = 60_000;
+const knowsWithinMs = 180_000;
 const lookMs = 50;
 
 /** The Bitcoin chain of the run, counted block by block: the truth that everything else is held against. */

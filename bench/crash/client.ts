@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 const pauseMs = 200;
 /** A client that has heard nothing for so long asks again. */
-const answerWithinMs = 10_000;
-const insistForMs = 60_000;
+const answerWithinMs = 30_000;
+const insistForMs = 180_000;
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies of every shape are looked into
 type Body = any;

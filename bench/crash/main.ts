@@ -1,6 +1,6 @@
 // npm run crash: brings up a stack of its own, pays, and has everything go wrong meanwhile; then holds what the service
 // says against the chain. A fault stops the run and leaves the logs.
-import { readCommandLine } from '../../shared/command-line.ts';
+import { fail, printResult, readCommandLine, usageStatus } from '../../shared/command-line.ts';
 import { describeBitcoinFault } from './bitcoin-plan.ts';
 import { describeFault, faultNames, planRound } from './plan.ts';
 import { roundSeed } from './random.ts';
@@ -14,7 +14,7 @@ const defaultRounds = 20;
 const defaultInFlight = 3;
 
 const USAGE = `Usage: npm run crash [-- --rounds N] [--seed S] [--round-seed S] [--only FAULT[,FAULT …]] [--in-flight N] [--keep-going]
-                     [--bitcoin]
+                     [--bitcoin] [--json]
 
   --rounds N        rounds to play; default ${defaultRounds}
   --seed S          decides load and faults of every round; default: one drawn, and printed
@@ -23,8 +23,10 @@ const USAGE = `Usage: npm run crash [-- --rounds N] [--seed S] [--round-seed S] 
   --in-flight N     rounds at once: payments of one are waited for while the next one strikes; default ${defaultInFlight}
   --keep-going      go on after a fault
   --bitcoin         with payments on a Bitcoin chain in every round, whose node is killed and whose blocks are replaced
+  --json            prints the sums as one JSON value, and each round on the error output
   --help            this text
 
+  Exit status: 0 no fault, 1 a fault or a failure, 2 the command line is wrong.
   Results add up in bench/crash/results.json by commit, unless the product's files changed during the run.
 `;
 
@@ -42,14 +44,17 @@ async function main(): Promise<number> {
   });
   const only = values.only.split(',').filter((name) => name !== '');
   for (const name of only)
-    if (!faultNames.includes(name)) throw new Error(`--only ${name}: faults are ${faultNames.join(', ')}.`);
+    if (!faultNames.includes(name))
+      fail(`--only ${name}: faults are ${faultNames.join(', ')}.`, { status: usageStatus });
   const seed = wholeNumber('--seed', values.seed);
   const rounds = wholeNumber('--rounds', values.rounds);
   const seeds = values['round-seed']
     ? [wholeNumber('--round-seed', values['round-seed'])]
     : Array.from({ length: rounds }, (_, round) => roundSeed(seed, round));
+  out = values.json ? process.stderr : process.stdout;
   return play({
     seed,
+    json: values.json ?? false,
     plans: seeds.map((each) => planRound(each, { only, bitcoin: values.bitcoin })),
     inFlight: Math.max(wholeNumber('--in-flight', values['in-flight']), 1),
     keepsGoing: values['keep-going'],
@@ -62,6 +67,7 @@ async function main(): Promise<number> {
 
 interface Play {
   readonly seed: number;
+  readonly json: boolean;
   readonly plans: readonly ReturnType<typeof planRound>[];
   readonly inFlight: number;
   readonly keepsGoing: boolean;
@@ -71,7 +77,7 @@ interface Play {
 }
 
 /** @returns the exit code: 1 when anything was wrong */
-async function play({ seed, plans, inFlight, keepsGoing, bitcoin, replay }: Play): Promise<number> {
+async function play({ seed, json, plans, inFlight, keepsGoing, bitcoin, replay }: Play): Promise<number> {
   const ending = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(name, () => ending.abort());
   // dev/bootstrap.mjs holds the other end of this channel; it closes with it, also after kill -9.
@@ -118,6 +124,7 @@ async function play({ seed, plans, inFlight, keepsGoing, bitcoin, replay }: Play
     const { rounds, faults } = addResult(sum);
     print(`This product so far: ${rounds} rounds, ${faults} faults (bench/crash/results.json).`);
   }
+  if (json) printResult({ ...sum, seed }, { json });
   return isFaulty ? 1 : 0;
 }
 
@@ -185,16 +192,18 @@ function listCounts(counts: object): string {
 
 function wholeNumber(option: string, value: string): number {
   if (/^\d{1,10}$/.test(value)) return Number(value);
-  throw new Error(`${option} ${value}: give a whole number.`);
+  return fail(`${option} ${value}: give a whole number.`, { status: usageStatus });
 }
 
+/** With `--json` the output belongs to the result. */
+let out: NodeJS.WriteStream = process.stdout;
+
 function print(line: string): void {
-  process.stdout.write(`${line}\n`);
+  out.write(`${line}\n`);
 }
 
 try {
   process.exit(await main());
 } catch (error) {
-  process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
-  process.exit(1);
+  fail(String((error as Error).stack), { summary: (error as Error).message });
 }

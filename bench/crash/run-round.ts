@@ -17,7 +17,7 @@ import { countOpen, readSession, type StoredX402 } from './x402-outcome.ts';
  * A payment that is pending for longer after the last fault of its round is a fault itself. Recovery takes half a minute
  * at most on an idle machine; on a busy one, and under the faults of the rounds after, it takes longer.
  */
-const settleWithinMs = 120_000;
+const settleWithinMs = 300_000;
 const lookMs = 100;
 
 export interface Round {

@@ -6,7 +6,7 @@ import { headerSeconds, type PlannedX402, type X402Plan } from './x402-plan.ts';
 
 /** A client that waits for its header asks so often, and for so long. */
 const lookMs = 200;
-const headerWithinMs = 60_000;
+const headerWithinMs = 180_000;
 
 /** The agent of a round that pays web APIs, and nothing else; and its session. */
 export interface Buyer {

@@ -15,6 +15,7 @@ import { type OwnStack, startOwnStack } from '../support/own-stack.ts';
 
 const run = promisify(execFile);
 const local = 'eip155:31337';
+const soonMs = 180_000;
 const [treasurer, director] = ['treasurer@example.com', 'director@example.com'];
 
 let stack: OwnStack;
@@ -65,7 +66,7 @@ async function ask(rules: Record<string, unknown> = {}): Promise<Asked> {
   const waiting = await eventually(
     () => client.get(`/transactions/${body.id}`),
     (answer) => answer.body.status_detail === 'awaiting_approval',
-    { timeoutMs: 30_000 },
+    { timeoutMs: soonMs },
   );
   return { id: body.id, approvalId: waiting.body.approval.id, agentId: agent.body.id, to };
 }
@@ -83,7 +84,7 @@ async function decide(
   return { status: response.status, body: await response.json(), headers: response.headers };
 }
 
-async function confirmed({ id, to }: Asked, timeoutMs = 60_000): Promise<void> {
+async function confirmed({ id, to }: Asked, timeoutMs = soonMs): Promise<void> {
   await eventually(
     () => client.get(`/transactions/${id}`),
     ({ status, body }) => {
@@ -108,7 +109,7 @@ async function mailTo(approver: string, { to }: Asked): Promise<Mail> {
     const { data } = (await response.json()) as { data: Mail[] };
     return data.find((mail) => String(mail.to).includes(approver) && mail.text.replaceAll(/\s/g, '').includes(to));
   };
-  return (await eventually(look, (mail) => mail !== undefined, { timeoutMs: 30_000 }))!;
+  return (await eventually(look, (mail) => mail !== undefined, { timeoutMs: soonMs }))!;
 }
 const tokenOf = ({ links }: Mail) => links[0]!.split('/').at(-1)!;
 
@@ -127,7 +128,7 @@ async function everythingOf(workflowId: string): Promise<string> {
 
 describe('a payment above a threshold', () => {
   it('is made when one of the approvers follows the link in the mail, and agrees there', {
-    timeout: 90_000,
+    timeout: 400_000,
   }, async () => {
     const asked = await ask();
     const mails = [await mailTo(treasurer, asked), await mailTo(director, asked)];
@@ -147,7 +148,7 @@ describe('a payment above a threshold', () => {
     await eventually(
       () => client.get(`/transactions/${asked.id}`),
       ({ body }) => ['broadcast', 'confirming', 'confirmed'].includes(body.status_detail),
-      { timeoutMs: 30_000 },
+      { timeoutMs: soonMs },
     );
     console.log(`from the answer to the broadcast: ${Math.round(performance.now() - from)} ms`);
     await confirmed(asked);
@@ -187,7 +188,7 @@ describe('a payment above a threshold', () => {
     }
   }
 
-  it('fails when one of two has agreed and the other rejects, and nothing is paid', { timeout: 60_000 }, async () => {
+  it('fails when one of two has agreed and the other rejects, and nothing is paid', { timeout: 400_000 }, async () => {
     const asked = await ask({ required_approvals: 2 });
     expect(await decide(asked)).toMatchObject({ status: 200, body: { status: 'pending' } });
     const rejected = await decide(asked, { as: director, verb: 'reject', body: { note: 'Unknown supplier' } });
@@ -195,7 +196,7 @@ describe('a payment above a threshold', () => {
     const { body } = await eventually(
       () => client.get(`/transactions/${asked.id}`),
       (answer) => answer.body.status === 'failed',
-      { timeoutMs: 10_000 },
+      { timeoutMs: soonMs },
     );
     expect(body).toMatchObject({ failure_code: 'approval_rejected', hash: null, approval: { status: 'rejected' } });
     expect(body.failure_message).toBe(`${director} rejected the payment: Unknown supplier`);
@@ -203,7 +204,7 @@ describe('a payment above a threshold', () => {
   });
 
   it('is not made by the API key that asked for it, nor by a signal through the command line', {
-    timeout: 60_000,
+    timeout: 400_000,
   }, async () => {
     const asked = await ask();
     const refused = await client.post(`/approvals/${asked.approvalId}/approve`, {});
@@ -213,7 +214,7 @@ describe('a payment above a threshold', () => {
     await eventually(
       async () => (await temporal.workflow.getHandle(asked.id).fetchHistory()).events ?? [],
       (events) => events.some(({ workflowExecutionSignaledEventAttributes: it }) => it?.signalName === 'approve'),
-      { timeoutMs: 10_000 },
+      { timeoutMs: soonMs },
     );
     // A real decision comes later, so that what the signal did is known to be over.
     expect((await client.get(`/transactions/${asked.id}`)).body.status_detail).toBe('awaiting_approval');
@@ -225,26 +226,26 @@ describe('a payment above a threshold', () => {
 describe('a payment that was approved survives kill -9', () => {
   it.each(['awaitApproval', 'allot', 'sign'])(
     'F28 of the worker at %s, between decision and signature, and is made once',
-    { timeout: 120_000 },
+    { timeout: 400_000 },
     async (step) => {
       const asked = await ask();
       const before = stack.restarts('worker');
       writePlan(stack.planFile, { victim: 'worker', left: [{ step, when: 'before' }], pid: stack.pid('worker') });
       expect(await decide(asked)).toMatchObject({ status: 200, body: { status: 'approved' } });
-      await confirmed(asked, 90_000);
+      await confirmed(asked);
       expect(readPlan(stack.planFile).left).toEqual([]);
       expect(stack.restarts('worker') - before).toBe(1);
     },
   );
 
   it('with Temporal away when it was decided: the decision stands, and the payment finds it', {
-    timeout: 120_000,
+    timeout: 400_000,
   }, async () => {
     const asked = await ask();
     await stack.halt('temporal');
     expect(await decide(asked)).toMatchObject({ status: 200, body: { status: 'approved' } });
     await stack.start('temporal');
-    await confirmed(asked, 90_000);
+    await confirmed(asked);
   });
 
   it('and every limit, hold and question agrees with the payments afterwards', async () => {

@@ -62,7 +62,7 @@ function planOf({ seed, faults, onBitcoin }: (typeof rounds)[number]): RoundPlan
 
 describe('payments of several coins and wallets on two chains, while everything is killed around them', () => {
   it('are each on the chain once or failed with a reason, within all limits, without a gap, to the wei and satoshi (F2 F22 F47)', {
-    timeout: 180_000,
+    timeout: 900_000,
   }, async () => {
     const results: RoundResult[] = [];
     const late = await runRounds(world, {

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { eventually } from '../support/client.ts';
 import { type OwnStack, startOwnStack } from '../support/own-stack.ts';
 
 const chain = 'eip155:31337';
@@ -44,8 +45,12 @@ async function checks(env: Record<string, string> = {}) {
   return { code, wrong: checks.filter(({ status }) => status === 'wrong'), checks };
 }
 
+/** Looks again while something did not answer the command in its time, as on a busy machine. */
+const seen = (isRight: (found: Awaited<ReturnType<typeof checks>>) => boolean) =>
+  eventually(checks, isRight, { timeoutMs: 180_000 });
+
 it('finds nothing wrong with an installation that works, and says what it could not look at', async () => {
-  const { code, checks: found, wrong } = await checks();
+  const { code, checks: found, wrong } = await seen((each) => each.wrong.length === 0);
   expect({ code, wrong }).toEqual({ code: 0, wrong: [] });
   const fine = found.filter(({ status }) => status === 'ok').map(({ check }) => check);
   expect(fine).toEqual(
@@ -58,8 +63,7 @@ it('finds nothing wrong with an installation that works, and says what it could 
     ]),
   );
   expect(found.find(({ check }) => check.startsWith('node '))?.detail).toMatch(/decimals of 1 tokens agree/);
-  const lines = await doctor();
-  expect(lines.out).toMatch(/^✓ signers: 3 answer/m);
+  const lines = await eventually(doctor, ({ out }) => /^✓ signers: 3 answer/m.test(out), { timeoutMs: 180_000 });
   expect(lines.out).toMatch(/^– mail server: not checked: set PURSER_SMTP_URL$/m);
   expect(lines.err).toMatch(/^Looks at everything/);
 });
@@ -92,8 +96,8 @@ it.each<[string, (stack: OwnStack) => Record<string, string>, RegExp]>([
 
 it('names a signer that is away', async () => {
   await stack.halt('signer-2');
-  const { code, wrong } = await checks();
-  expect({ code, checks: wrong.map(({ check }) => check) }).toEqual({ code: 1, checks: ['signers'] });
+  const { code, wrong } = await seen((each) => each.wrong.map(({ check }) => check).join() === 'signers');
+  expect(code).toBe(1);
   expect(wrong[0]!.detail).toContain('signer 2: ');
   await stack.start('signer-2');
 });

@@ -7,14 +7,15 @@ import { createTestClient, eventually, type TestClient } from '../support/client
 import { type OwnStack, startOwnStack } from '../support/own-stack.ts';
 
 const local = 'eip155:31337';
-const timeoutMs = 30_000;
+const timeoutMs = 180_000;
 
 let stack: OwnStack;
 let client: TestClient;
 let temporal: Client;
 
 beforeAll(async () => {
-  stack = await startOwnStack({ workers: 2 });
+  // The schedule's own looks would come between ours.
+  stack = await startOwnStack({ workers: 2, env: { PURSER_GAS_CHECK_MINUTES: '1440' } });
   client = createTestClient(stack);
   temporal = new Client({ connection: await Connection.connect({ address: stack.temporalAddress }) });
 });

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createTestClient, eventually, type TestClient } from '../support/client.ts';
 import { type OwnStack, startOwnStack } from '../support/own-stack.ts';
 
-const recoverWithinMs = 60_000;
+const recoverWithinMs = 180_000;
 
 let stack: OwnStack;
 let client: TestClient;

@@ -18,6 +18,7 @@ import { type OwnStack, startOwnStack } from '../support/own-stack.ts';
 
 const local = 'eip155:31337';
 const speedUpAfterBlocks = 3;
+const soonMs = 180_000;
 
 let stack: OwnStack;
 let client: TestClient;
@@ -26,7 +27,7 @@ let temporal: Client;
 
 beforeAll(async () => {
   const env = { PURSER_SPEED_UP_AFTER_BLOCKS_EIP155_31337: String(speedUpAfterBlocks) };
-  stack = await startOwnStack({ workers: 2, env });
+  stack = await startOwnStack({ workers: 2, decides: true, env });
   client = createTestClient(stack);
   pool = createPool({ url: stack.databaseUrl, application: 'test' });
   temporal = new Client({ connection: await Connection.connect({ address: stack.temporalAddress }) });
@@ -63,7 +64,7 @@ const pay = async (
     token,
   });
 // biome-ignore lint/suspicious/noExplicitAny: a transaction as on the wire
-const until = async (id: string, isRight: (body: any) => boolean, timeoutMs = 30_000) =>
+const until = async (id: string, isRight: (body: any) => boolean, timeoutMs = soonMs) =>
   (
     await eventually(
       () => client.get(`/transactions/${id}`),
@@ -86,7 +87,7 @@ async function stuck(agentId: string, to: string) {
   const { status, body } = await pay(agentId, { to });
   expect(status).toBe(200);
   const { attempts } = await sentBytes(body.id);
-  await eventually(() => isWaiting(attempts[0].hash), Boolean, { timeoutMs: 10_000 });
+  await eventually(() => isWaiting(attempts[0].hash), Boolean, { timeoutMs: soonMs });
   return { id: body.id as string, hash: attempts[0].hash as Hash };
 }
 const attemptsOf = (body: { attempts: { hash: string; purpose: string; status: string }[] }) =>
@@ -103,7 +104,7 @@ describe('a payment that no block takes', () => {
     const [first, second] = waiting.attempts;
     expect(first.hash).toBe(hash);
     expect(BigInt(second.max_fee_per_gas)).toBeGreaterThanOrEqual((BigInt(first.max_fee_per_gas) * 11n) / 10n);
-    await eventually(() => isWaiting(second.hash), Boolean, { timeoutMs: 10_000 });
+    await eventually(() => isWaiting(second.hash), Boolean, { timeoutMs: soonMs });
     await node().mine({ blocks: 1 });
     const done = await ended(id);
     expect(done).toMatchObject({ status: 'confirmed', hash: second.hash });
@@ -123,7 +124,7 @@ describe('a payment that no block takes', () => {
       body: { status: 'pending' },
     });
     const { attempts } = await sentBytes(id, 2);
-    await eventually(() => isWaiting(attempts[1].hash), Boolean, { timeoutMs: 10_000 });
+    await eventually(() => isWaiting(attempts[1].hash), Boolean, { timeoutMs: soonMs });
     await node().mine({ blocks: 1 });
     const done = await ended(id);
     expect(done).toMatchObject({ status: 'failed', failure_code: 'cancelled', hash: attempts[1].hash });
@@ -149,11 +150,11 @@ describe('a payment that no block takes', () => {
       await eventually(
         () => pool.query('select number from chain_heads where chain = $1', [local]),
         (seen) => Number(seen.rows[0].number) > Number(rows[0]?.number ?? 0),
-        { timeoutMs: 10_000 },
+        { timeoutMs: soonMs },
       );
     }
     const { attempts } = await sentBytes(id, 2);
-    await eventually(() => isWaiting(attempts[1].hash), Boolean, { timeoutMs: 10_000 });
+    await eventually(() => isWaiting(attempts[1].hash), Boolean, { timeoutMs: soonMs });
     await node().mine({ blocks: 1 });
     expect(await ended(id)).toMatchObject({ status: 'confirmed', hash: attempts[1].hash });
     expect(await usdcOf(to)).toBe(1_000_000n);
@@ -195,7 +196,7 @@ describe('a payment that no block takes', () => {
     await eventually(
       () => temporal.workflow.getHandle(body.id).describe(),
       ({ status }) => status.name === 'COMPLETED',
-      { timeoutMs: 10_000 },
+      { timeoutMs: soonMs },
     );
   });
 });
@@ -234,7 +235,7 @@ describe('a wallet without money for fees', () => {
           index > signalled && each.activityTaskScheduledEventAttributes?.activityType?.name === 'prepare',
       );
     };
-    const seen = await eventually(looks, ({ length }) => length >= 3, { timeoutMs: 30_000 });
+    const seen = await eventually(looks, ({ length }) => length >= 3, { timeoutMs: soonMs });
     const [second, third] = seen.slice(1).map(({ eventTime }) => Number(eventTime!.seconds) + eventTime!.nanos! / 1e9);
     expect(third! - second!).toBeGreaterThan(1.5);
     const rejected = await fetch(`${stack.baseUrl}/api/v1/transactions/${body.id}/reject`, {
@@ -272,6 +273,7 @@ describe('500 payments of one agent', () => {
       return rows[0]!.n;
     };
     let most = 0;
+    await node().setAutomine(false);
     const posting = Array.from({ length: 10 }, async () => {
       while (ids.length < count) {
         const at = ids.push('') - 1;
@@ -281,6 +283,10 @@ describe('500 payments of one agent', () => {
         most = Math.max(most, await inFlight());
       }
     });
+    // As many as may be, for none is mined.
+    await eventually(inFlight, (flying) => flying === 16, { timeoutMs: soonMs });
+    await node().setAutomine(true);
+    await node().mine({ blocks: 1 });
     await Promise.all(posting);
     await eventually(
       async () => {
@@ -292,10 +298,9 @@ describe('500 payments of one agent', () => {
         return rows;
       },
       (rows) => rows.length === 1 && rows[0].status === 'confirmed' && rows[0].n === ids.length,
-      { timeoutMs: 240_000 },
+      { timeoutMs: 600_000 },
     );
     expect(most).toBeLessThanOrEqual(16);
-    expect(most).toBeGreaterThan(4);
     expect(await chain().getTransactionCount({ address: agent.address })).toBe(ids.length);
     expect(await usdcOf(to)).toBe(10_000n * BigInt(ids.length));
     const { rows } = await pool.query('select nonce from transactions where agent_id = $1 order by nonce', [agent.id]);
@@ -306,5 +311,5 @@ describe('500 payments of one agent', () => {
     });
     await client.post(`/transactions/${unfunded.body.id}/cancel`, {});
     expect(await findMismatches(pool)).toEqual([]);
-  }, 300_000);
+  }, 900_000);
 });

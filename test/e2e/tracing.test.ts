@@ -13,8 +13,12 @@ import { type OwnStack, startOwnStack } from '../support/own-stack.ts';
 import { secretsIn } from '../support/secrets.ts';
 
 const chain = 'eip155:31337';
-const soon = { timeoutMs: 60_000 };
+const soon = { timeoutMs: 180_000 };
 const payments = 20;
+/** The activities of a payment, in their order. */
+const steps = ['evaluatePolicy', 'prepare', 'allot', 'sign', 'broadcast', 'settle'];
+/** A process that is slow complains of it, and rightly: quiet is promised where nothing is wrong. */
+const retry = 3;
 /** By pino's numbers. */
 const levels = { info: 30, warn: 40 };
 
@@ -67,6 +71,11 @@ describe('a payment', () => {
   it('is one trace, from its request through workflow and activities to the signers and its end', async () => {
     const claimed = randomBytes(16).toString('hex');
     const traceparent = `00-${claimed}-${randomBytes(8).toString('hex')}-01`;
+    const expected = [
+      'POST /api/v1/transactions',
+      'RunWorkflow:transaction',
+      ...steps.map((step) => `RunActivity:${step}`),
+    ];
     const { id } = await pay({ 'x-request-id': 'my-request', traceparent });
     await ended(id);
     const spans = await eventually(
@@ -76,8 +85,8 @@ describe('a payment', () => {
         );
         return collector.spans.filter(({ traceId }) => traceId === run?.traceId);
       },
-      (found) =>
-        ['POST /api/v1/transactions', 'RunWorkflow:transaction'].every((name) => named(found, name).length > 0),
+      // Spans come in batches, of each process by itself.
+      (found) => expected.every((name) => named(found, name).length > 0) && withoutPlace(found).length === 0,
       soon,
     );
     const request = only(spans, 'POST /api/v1/transactions');
@@ -94,24 +103,26 @@ describe('a payment', () => {
       ...{ 'purser.workflow_id': id, 'purser.outcome': 'completed' },
       ...{ 'purser.agent_id': agentId, 'purser.chain': chain },
     });
-    for (const step of ['evaluatePolicy', 'prepare', 'allot', 'sign', 'broadcast', 'settle']) {
+    for (const step of steps) {
       const [activity] = named(spans, `RunActivity:${step}`);
       expect(activity, step).toMatchObject({ service: 'purser-worker', parentSpanId: run.spanId });
       expect(activity!.attributes['purser.transaction_id']).toBe(id);
     }
     const [sign] = named(spans, 'RunActivity:sign');
     const calls = spans.filter(({ name }) => /^signer \d \/v1\/sign\/(start|join|step)$/.test(name));
-    expect(calls.length).toBeGreaterThanOrEqual(4);
-    for (const call of calls) {
-      expect(call.parentSpanId).toBe(sign!.spanId);
-      const served = spans.find(({ parentSpanId }) => parentSpanId === call.spanId)!;
+    for (const call of calls) expect(call.parentSpanId).toBe(sign!.spanId);
+    // One that is asked in place of another that is slow may be given up, and tells nothing then.
+    const answered = calls.flatMap((call) =>
+      spans.filter(({ parentSpanId }) => parentSpanId === call.spanId).map((served) => ({ call, served })),
+    );
+    expect(answered.length).toBeGreaterThanOrEqual(4);
+    for (const { call, served } of answered) {
       expect(served.service).toBe(`purser-signer-${call.attributes['purser.signer']}`);
       expect(served.name).toBe(call.attributes['url.path']);
       expect(served.endNs >= served.startNs && served.endNs <= call.endNs).toBe(true);
     }
     // Every span has its place in the tree.
-    const ids = new Set(spans.map(({ spanId }) => spanId));
-    expect(spans.filter(({ parentSpanId }) => parentSpanId && !ids.has(parentSpanId))).toEqual([]);
+    expect(withoutPlace(spans)).toEqual([]);
     const text = JSON.stringify(spans, (_name, value) => (typeof value === 'bigint' ? String(value) : value));
     expect(text).not.toMatch(/7[.]?654321|0x[0-9a-f]{40}/i);
   });
@@ -171,7 +182,7 @@ describe('a payment', () => {
         expect(each.transaction_id, JSON.stringify(each)).toBe(found);
   });
 
-  it('makes one line, that of its request, while all is well', async () => {
+  it('makes one line, that of its request, while all is well', { retry }, async () => {
     const before = new Map(processes.map((name) => [name, linesOf(name).length]));
     const since = (name: string) => linesOf(name).slice(before.get(name));
     const ids: string[] = [];
@@ -190,7 +201,9 @@ describe('a payment', () => {
 
   it('does not wait for a receiver of traces that is away, which is told of once', async () => {
     collector.isAway = true;
-    const warned = (name: string) => linesOf(name).filter(({ msg }) => msg.startsWith('traces cannot be sent'));
+    const before = new Map(['api', 'worker'].map((name) => [name, linesOf(name).length]));
+    const since = (name: string) => linesOf(name).slice(before.get(name));
+    const warned = (name: string) => since(name).filter(({ msg }) => msg.startsWith('traces cannot be sent'));
     for (const name of ['api', 'worker', 'api']) {
       const refusedBefore = collector.refused;
       await ended((await pay()).id);
@@ -204,7 +217,7 @@ describe('a payment', () => {
     await ended((await pay()).id);
     for (const name of ['api', 'worker'])
       await eventually(
-        async () => linesOf(name).filter(({ msg }) => msg === 'traces are sent again').length,
+        async () => since(name).filter(({ msg }) => msg === 'traces are sent again').length,
         (count) => count === 1,
         soon,
       );
@@ -264,6 +277,11 @@ const idsOf = (attributes: ReceivedSpan['attributes']) => [
   attributes['purser.transaction_id'],
   attributes['purser.workflow_id'],
 ];
+/** Whose parent is not among them. */
+const withoutPlace = (spans: readonly ReceivedSpan[]) => {
+  const ids = new Set(spans.map(({ spanId }) => spanId));
+  return spans.filter(({ parentSpanId }) => parentSpanId && !ids.has(parentSpanId));
+};
 const named = (spans: readonly ReceivedSpan[], name: string) => spans.filter((span) => span.name === name);
 function only(spans: readonly ReceivedSpan[], name: string): ReceivedSpan {
   const found = named(spans, name);

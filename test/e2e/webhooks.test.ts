@@ -16,7 +16,7 @@ import { insertTestEvent, newSecret } from '../support/webhook-rows.ts';
 
 const chain = 'eip155:31337';
 const approver = 'treasurer@example.com';
-const soon = { timeoutMs: 60_000 };
+const soon = { timeoutMs: 180_000 };
 
 let dir: string;
 let stack: OwnStack;
@@ -109,7 +109,7 @@ describe('a payment', () => {
     const { data } = await eventually(
       async () => (await client.get(`/webhooks/${hook.id}/deliveries`)).body,
       (body) => body.data[0]?.status === 'succeeded',
-      { timeoutMs: 120_000 },
+      soon,
     );
     expect(data[0]).toMatchObject({ attempt: 2, attempts: [{ status_code: 500 }, { status_code: 200 }] });
     expect(readPlan(stack.planFile).left).toEqual([]);

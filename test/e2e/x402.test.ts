@@ -15,7 +15,7 @@ import { type Merchant, startMerchant } from '../support/merchant.ts';
 import { type OwnStack, startOwnStack } from '../support/own-stack.ts';
 
 const chain = 'eip155:31337';
-const soonMs = 30_000;
+const soonMs = 180_000;
 /** Half of the order of the curve: a signature with a larger s is one that contracts refuse. */
 const halfOrder = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
 
@@ -29,7 +29,7 @@ let agentId: string;
 let sessionId: string;
 
 beforeAll(async () => {
-  stack = await startOwnStack();
+  stack = await startOwnStack({ decides: true });
   client = createTestClient(stack);
   merchant = await startMerchant({ rpcUrl: stack.rpcUrl, token: stack.usdcAddress });
   pool = createPool({ url: stack.databaseUrl, max: 2, application: 'test' });
@@ -239,13 +239,14 @@ describe('what x402 is like', () => {
   it('(6) however long a target wants an authorisation to be good, it is five minutes at most', async () => {
     const before = Math.floor(Date.now() / 1000);
     const { authorization } = authorizationOf(await paid('/long'));
+    const after = Math.ceil(Date.now() / 1000);
     expect(Number(authorization.validBefore) - before).toBeGreaterThanOrEqual(299);
-    expect(Number(authorization.validBefore) - before).toBeLessThanOrEqual(310);
+    expect(Number(authorization.validBefore) - after).toBeLessThanOrEqual(301);
     expect(Number(authorization.validBefore) - Number(authorization.validAfter)).toBe(900);
   });
 
   it('(8, 11) 20 at once: 20 nonces, 20 signatures as contracts want them, 20 settled', {
-    timeout: 120_000,
+    timeout: 400_000,
   }, async () => {
     const count = 20;
     const { paid: spent } = await moved(async () => {

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { DevFacts } from '../../dev/home.ts';
 
-const START_TIMEOUT_MS = 150_000;
+const START_TIMEOUT_MS = 300_000;
 const POLL_MS = 100;
 
 /** `npm start` as a user runs it, on ports and in a home of its own. */

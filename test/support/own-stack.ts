@@ -102,6 +102,8 @@ export interface OwnStackOptions {
   readonly tron?: TronChainDouble;
   /** Whether every process serves its metrics. */
   readonly metrics?: boolean;
+  /** Whether a POST waits until it is decided, however busy the machine; else for the default of 2 s. */
+  readonly decides?: boolean;
   /** What the api and the workers find in their environment besides, or in place of, what they are given here. */
   readonly env?: NodeJS.ProcessEnv;
   /** The RPC URLs that the workers are given in place of the chain's own. */
@@ -115,6 +117,7 @@ export async function startOwnStack({
   bitcoin: wantsBitcoin = false,
   tron: tronChain,
   metrics: wantsMetrics = false,
+  decides = false,
   env: extraEnv = {},
   endpoints = async (chainUrl) => [chainUrl],
 }: OwnStackOptions = {}): Promise<OwnStack> {
@@ -225,6 +228,7 @@ export async function startOwnStack({
     PURSER_WEBHOOK_PUBLIC_KEY_FILE: keys.webhooks.publicKeyFile,
     PURSER_TEST_CRASH_PLAN: planFile,
     PURSER_WORKFLOW_BUNDLE: bundleFile,
+    ...(decides && { PURSER_DECISION_WAIT_MS: '30000' }),
     ...extraEnv,
   };
   const worker = (name: 'worker' | 'worker-2') => {

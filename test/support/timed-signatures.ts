@@ -31,6 +31,16 @@ export interface TimedSignatures {
   atOnce(p: { width: number; total: number; onDone?: (done: number) => void }): Promise<number[]>;
 }
 
+/** On a machine that has time, a signature must not take longer, whichever signer stops answering while it is made. */
+const leastBoundMs = 2_000;
+/** After so long another pair of signers is asked. */
+const hedgeMs = 1_000;
+
+/** What a signature may take where one signer does not answer. @param usualMs what others took just before */
+export function boundMs(usualMs: readonly number[]): number {
+  return Math.max(leastBoundMs, hedgeMs + 5 * Math.max(...usualMs));
+}
+
 export function timeSignatures(p: { client: SignerClient; nextPayment: () => Promise<SignRequest> }): TimedSignatures {
   async function one(): Promise<number> {
     const request = await p.nextPayment();
