@@ -155,7 +155,7 @@ async function restoreDatabase(): Promise<void> {
 const admin = (args: string[], status = 0) =>
   runScript(
     'api/admin.ts',
-    args,
+    [...args, '--json'],
     { DATABASE_URL: stack.databaseUrl, PURSER_ENV: 'sandbox', TEMPORAL_ADDRESS: stack.temporalAddress },
     status,
   );
@@ -350,7 +350,9 @@ describe('after a loss, everything goes on and nothing is paid twice', () => {
     await node().mine({ blocks: 1 });
     await node().setAutomine(true);
 
-    const repaired = await runScript('signer/cli/main.ts', ['repair', '--party', '2'], { PURSER_HOME: stack.home });
+    const repaired = await runScript('signer/cli/main.ts', ['repair', '--party', '2', '--json'], {
+      PURSER_HOME: stack.home,
+    });
     expect(repaired).toMatchObject({ failed: [] });
     expect(unusual(await reconcileKept())).toEqual([]);
 
