@@ -178,7 +178,7 @@ describe('the block watcher', () => {
     await world.pool.query(
       `update transactions set status = 'confirmed', status_detail = 'confirmed' where status = 'pending'`,
     );
-    // Quiet for as long as five polls, and then again while blocks go by.
+    // Quiet for as long as many polls, and then again while blocks go by.
     const untilQuiet = async () => {
       let [last, since] = [-1, Date.now()];
       return until(
@@ -186,7 +186,7 @@ describe('the block watcher', () => {
           if (proxy.served() !== last) [last, since] = [proxy.served(), Date.now()];
           return { served: last, quietMs: Date.now() - since };
         },
-        (seen) => seen.quietMs > 300,
+        (seen) => seen.quietMs > 1_500,
       );
     };
     const { served } = await untilQuiet();

@@ -39,12 +39,17 @@ it('is either deleted or pays, whichever comes first, at two processes', async (
   expect((await deleting!('DELETE', `/api/v1/agents/${first}`)).status).toBe(200);
   const usualMs = performance.now() - startedAt;
   const deleted: boolean[] = [];
-  for (let round = 0; round < rounds; round += 1) {
+  const isMissing = (end: boolean) => !deleted.includes(end);
+  for (let round = 0; round < rounds || isMissing(true) || isMissing(false); round += 1) {
     const id = await askingAgent();
-    const removing = deleting!('DELETE', `/api/v1/agents/${id}`);
-    // The payment meets each part of the deletion: the look at what is under way, the chains, the lock, the end.
-    await delay((usualMs * 1.5 * round) / rounds);
-    const [removed, paid] = await Promise.all([removing, paying!('POST', '/api/v1/transactions', payment(id))]);
+    // The payment meets each part of the deletion: the look at what is under way, the chains, the lock, the end. Where the
+    // machine has become faster or slower meanwhile, it comes sooner or later than that.
+    const afterMs = round < rounds || isMissing(true) ? (usualMs * 1.5 * round) / rounds : 0;
+    const beforeMs = round < rounds || isMissing(true) ? 0 : (usualMs * (round - rounds)) / rounds;
+    const [removed, paid] = await Promise.all([
+      delay(beforeMs).then(() => deleting!('DELETE', `/api/v1/agents/${id}`)),
+      delay(afterMs).then(() => paying!('POST', '/api/v1/transactions', payment(id))),
+    ]);
     const { rows } = await world.api.pool.query<{ status: string }>(
       'select status from transactions where agent_id = $1',
       [id],
@@ -58,5 +63,4 @@ it('is either deleted or pays, whichever comes first, at two processes', async (
     }
     deleted.push(removed.status === 200);
   }
-  expect(new Set(deleted)).toEqual(new Set([true, false]));
 });

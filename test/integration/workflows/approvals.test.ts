@@ -177,7 +177,7 @@ describe('a payment that waits for a person', () => {
       const timers = (await history(asked.id)).map(({ timerStartedEventAttributes: timer }) => timer);
       return Number(timers.findLast((timer) => timer)?.startToFireTimeout?.seconds ?? 0);
     };
-    await eventually(quietFor, (seconds) => seconds >= 8, { timeoutMs: 40_000 });
+    await eventually(quietFor, (seconds) => seconds >= 8, { timeoutMs: 150_000 });
     await decide(asked, { word: nobody });
     const result = await eventually(remind, ({ reminded }) => reminded > 0);
     expect(result.reminded).toBe(1);
