@@ -52,6 +52,8 @@ const workerStopTimeoutMs = 40_000;
 interface Runnable {
   readonly pid: number;
   readonly exited: Promise<string>;
+  /** How it ended, where it tells: its id may be somebody else's since then. */
+  exit?(): string | undefined;
   stop(): Promise<void>;
 }
 
@@ -357,6 +359,7 @@ const stopOrder: readonly (readonly PartName[])[] = [
   ['signer-1', 'signer-2', 'signer-3', 'temporal', 'btcd'],
   ['postgres'],
 ];
+/** An orderly end of these takes seconds, and is looked at where it matters. */
 const killedInTheEnd: ReadonlySet<PartName> = new Set(['api', 'api-2', 'worker', 'worker-2']);
 
 /** Keeps parts running, and tells the crash plan the process id of its victim whenever that is a new one. */
@@ -394,8 +397,9 @@ function createParts(planFile: string) {
     keep(name, part);
   };
   /** Also what is just being started again: nobody would end it later. */
-  const end = async (part: Part) => {
+  const end = async (part: Part, { atOnce = false } = {}) => {
     await part.coming?.catch(() => {});
+    if (atOnce && !part.current.exit?.()) process.kill(part.current.pid, 'SIGKILL');
     await part.current.stop();
   };
   return {
@@ -420,16 +424,11 @@ function createParts(planFile: string) {
     },
     async stop() {
       stopping = true;
-      for (const names of stopOrder) await Promise.all(names.map((name) => endIfAny(name)));
+      const endIfAny = async (name: PartName) => {
+        const part = parts.get(name);
+        if (part) await end(part, { atOnce: killedInTheEnd.has(name) });
+      };
+      for (const names of stopOrder) await Promise.all(names.map(endIfAny));
     },
   };
-
-  async function endIfAny(name: PartName): Promise<void> {
-    const part = parts.get(name);
-    if (!part) return;
-    await part.coming?.catch(() => {});
-    // An orderly end of these takes seconds, and is looked at where it matters.
-    if (killedInTheEnd.has(name) && isAlive(part.current.pid)) process.kill(part.current.pid, 'SIGKILL');
-    await part.current.stop();
-  }
 }
