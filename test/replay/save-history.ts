@@ -11,7 +11,16 @@ export async function saveHistory(
   if (existsSync(file)) return console.log(`${name}: kept`);
   const history = JSON.parse(historyToJSON(await workflow.getHandle(workflowId).fetchHistory()));
   // Which machine recorded it is nobody's business, and no part of what is replayed.
-  const text = JSON.stringify(history, (key, value) => (key === 'identity' ? 'worker' : value), 1);
+  const text = JSON.stringify(
+    history,
+    (key, value) => (key === 'identity' || isQueueOfOne(value) ? 'worker' : value),
+    1,
+  );
   writeFileSync(file, `${text}\n`);
   console.log(`${name}: recorded from ${workflowId}`);
+}
+
+/** Name of the queue that one worker alone has: it holds the worker's identity, as `<pid>@<host>`. */
+function isQueueOfOne(value: unknown): boolean {
+  return typeof value === 'string' && /^\d+@[\w.-]+/.test(value);
 }
