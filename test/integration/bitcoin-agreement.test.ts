@@ -155,6 +155,65 @@ describe('servers of a Bitcoin chain that lag, lie or fail', () => {
     expect(await adapter.agreedInclusions({ placed })).toMatchObject([{ outcome: 'included' }]);
   });
 
+  it('believes nobody what a coin holds but the transaction that made it, and has nothing signed meanwhile', async () => {
+    const { address } = await world.wallet({ coinsSat: [400_000n, 500_000n] });
+    const alone = world.adapter({ urls: [proxies[0]!.url] });
+    const prepare = (adapter = alone) => adapter.prepare({ from: address, to, token: world.btc, amountMinor: 10_000n });
+    interface Told {
+      txid: string;
+      vout: number;
+      value: number;
+    }
+    const tell =
+      (change: (coin: Told) => Partial<Told>): Liar =>
+      (path, answer) =>
+        path.endsWith('/utxo')
+          ? { status: 200, body: (answer.body as Told[]).map((coin) => ({ ...coin, ...change(coin) })) }
+          : answer;
+    for (const [more, said] of [
+      [1, '500001'],
+      [-400_000, '100000'],
+    ] as const) {
+      lie(tell(({ value }) => (value === 500_000 ? { value: value + more } : {})));
+      await expect(prepare()).rejects.toMatchObject({
+        name: 'RpcUnavailable',
+        message: expect.stringMatching(
+          new RegExp(
+            `^Servers say that coin [0-9a-f]{64}:\\d+ of the wallet holds ${said} sat; its transaction says 500000 sat\\.$`,
+          ),
+        ),
+      });
+    }
+    // Another output of the same transaction, and one that is not there.
+    const other = (await world.wallet({ coinsSat: [7_000n] })).address;
+    const { body: foreign } = {
+      body: (await (await fetch(`${world.bitcoin.url}/address/${other}/utxo`)).json()) as Told[],
+    };
+    lie(tell(({ value }) => (value === 500_000 ? foreign[0]! : {})));
+    await expect(prepare()).rejects.toThrow(/holds 7000 sat; it is none of the wallet\.$/);
+    lie(tell(({ value }) => (value === 500_000 ? { vout: 77 } : {})));
+    await expect(prepare()).rejects.toThrow(
+      /:77 of the wallet holds 500000 sat; its transaction has no such output\.$/,
+    );
+    // A transaction that is made up along with the coin has another id.
+    lie((path, answer) => {
+      if (!path.endsWith('/hex'))
+        return tell(({ value }) => (value === 500_000 ? { value: 500_001 } : {}))(path, answer);
+      const value = (sat: number) => Buffer.from(new BigUint64Array([BigInt(sat)]).buffer).toString('hex');
+      return { status: 200, body: String(answer.body).replace(value(500_000), value(500_001)) };
+    });
+    const fresh = world.adapter({ urls: [proxies[0]!.url] });
+    await expect(prepare(fresh)).rejects.toThrow(/^No server shows the transaction [0-9a-f]{64}, which made a coin/);
+    lie((path, answer) => (path.endsWith('/hex') ? { status: 404, body: 'Transaction not found' } : answer));
+    await expect(prepare(fresh)).rejects.toThrow(/^No server shows the transaction/);
+    proxies[0]!.set({});
+    expect(await prepare(fresh)).toMatchObject({ outcome: 'ready' });
+    // What was proven once is not asked for again.
+    proxies[0]!.set({});
+    expect(await prepare(fresh)).toMatchObject({ outcome: 'ready' });
+    expect(proxies[0]!.asked().filter((path) => path.endsWith('/hex'))).toEqual([]);
+  });
+
   it('takes no coin that one server alone tells of, nor a value that it alone gives', async () => {
     const wallet = await world.wallet({ coinsSat: [500_000n, 400_000n] });
     await catchUp();

@@ -3,7 +3,7 @@ import type { PreparedTransfer } from '../../shared/chain/adapter.ts';
 import type { BitcoinPrepared } from '../../shared/chain/bitcoin/prepared.ts';
 import { payee, payeeKinds } from '../support/bitcoin-payees.ts';
 import { type BitcoinWorld, buildPayment, createBitcoinWorld, signBitcoin } from '../support/bitcoin-world.ts';
-import { type EsploraProxy, startEsploraProxy } from '../support/esplora-proxy.ts';
+import { type EsploraProxy, type Liar, startEsploraProxy } from '../support/esplora-proxy.ts';
 
 describe('preparing a payment of BTC', () => {
   let world: BitcoinWorld;
@@ -217,6 +217,33 @@ describe('preparing a payment of BTC', () => {
       await world.bitcoin.mine();
       const [largest] = (await ready(wallet.address, 1_000n, through)).coins;
       expect(largest!.valueSat).toBe('800000');
+    });
+
+    it('says what such a wallet can pay at most, instead of waiting for coins that are too old to be found', async () => {
+      const wallet = await world.wallet({ coinsSat });
+      await world.bitcoin.pay([{ address: wallet.address, valueSat: 900_000n }]);
+      const tooMany: Liar = (path, answer) =>
+        path.endsWith('/utxo') ? { status: 400, body: 'Too many unspent transaction outputs (>500).' } : answer;
+      // As after twelve pages: what is older is not told.
+      const newest: Liar = (path, answer) => {
+        if (!path.includes('/txs/chain')) return tooMany(path, answer);
+        const page = answer.body as { vout: { value: number }[] }[];
+        return { ...answer, body: page.filter(({ vout }) => vout.some(({ value }) => value === 900_000)) };
+      };
+      proxy.set({ answer: newest });
+      expect((await ready(wallet.address, 850_000n, through)).coins).toHaveLength(1);
+      expect(await prepare(wallet.address, 950_000n, through)).toMatchObject({
+        code: 'simulation_failed',
+        message: expect.stringContaining('which pay 0.0089978 BTC at most'),
+      });
+      // Change under way is waited for, as it is of other wallets.
+      const row = await world.payment({ wallet, to, amountMinor: 100_000n });
+      const prepared = await ready(wallet.address, 100_000n, through);
+      const signed = signBitcoin({ wallet, transaction: await buildPayment({ wallet, row, prepared }) });
+      expect(await world.adapter().send(signed)).toEqual({ outcome: 'sent' });
+      proxy.set({ answer: tooMany });
+      expect((await ready(wallet.address, 800_000n, through)).coins[0]!.valueSat).toBe('10499');
+      await world.bitcoin.mine();
     });
   });
 });

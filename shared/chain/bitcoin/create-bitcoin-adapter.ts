@@ -7,6 +7,7 @@ import { agreedHoldings } from './holdings.ts';
 import { bitcoinParameters } from './parameters.ts';
 import { prepareTransfer } from './prepare-transfer.ts';
 import type { BitcoinPrepared, BitcoinReplacementTerms } from './prepared.ts';
+import { createCoinProof } from './prove-coins.ts';
 import { inclusionOf, questions } from './questions.ts';
 import { marketRate } from './rates.ts';
 import { send } from './send.ts';
@@ -42,12 +43,13 @@ export function createBitcoinAdapter({
     );
   const ceiling = ceilingSatPerKvb ?? parameters.ceilingSatPerKvb;
   const client = createBitcoinClient({ urls, chain: chain.id, logger, watch });
+  const prove = createCoinProof(client, { chain: chain.id });
   return {
     chain,
     pollMs: parameters.pollMs,
     speedUpAfterBlocks: speedUpAfterBlocks ?? parameters.speedUpAfterBlocks,
     prepare: (transfer) =>
-      prepareTransfer(client, { ...transfer, chain, ceilingSatPerKvb: ceiling, rateParameters: parameters }),
+      prepareTransfer(client, { ...transfer, chain, ceilingSatPerKvb: ceiling, rateParameters: parameters, prove }),
     async replacementTerms({ owner, floor }) {
       const [{ atBlock, confirmedSat }, satPerKvb] = await Promise.all([
         agreedHoldings(client, { owner }),

@@ -99,27 +99,28 @@ export function createEsploraBackend(send: (call: HttpCall) => Promise<unknown>)
   async function holdings(address: string): Promise<Holdings> {
     for (let reading = 1; ; reading += 1) {
       const before = await tip();
-      const [{ chain_stats: mined }, coins] = await Promise.all([
+      const [{ chain_stats: mined }, { coins, leaving }] = await Promise.all([
         demand(addressAnswer, { path: `/address/${address}` }),
         coinsOf(address),
       ]);
       if ((await tip()) !== before && reading < maxReadings) continue;
       const asOf = (await block(before)) ?? missing('its newest block');
+      const confirmedSat = BigInt(mined.funded_txo_sum) - BigInt(mined.spent_txo_sum);
       return {
         block: { number: asOf.number, hash: asOf.hash },
-        confirmedSat: BigInt(mined.funded_txo_sum) - BigInt(mined.spent_txo_sum),
-        freeSat: coins.reduce((sum, { valueSat }) => sum + BigInt(valueSat), 0n),
+        confirmedSat,
+        // Coins that are too old to be found are not under way: nobody is to wait for them.
+        freeSat: leaving === undefined ? sumOf(coins) : confirmedSat - sumOf(leaving),
         coins: largest(coins),
       };
     }
   }
 
-  async function coinsOf(address: string): Promise<BitcoinCoin[]> {
+  async function coinsOf(address: string): Promise<{ coins: BitcoinCoin[]; leaving?: BitcoinCoin[] }> {
     try {
       const found = await demand(coinsAnswer, { path: `/address/${address}/utxo` });
-      return found
-        .filter(({ status }) => status.confirmed)
-        .map(({ txid, vout, value }) => ({ txid, vout, valueSat: String(value) }));
+      const confirmed = found.filter(({ status }) => status.confirmed);
+      return { coins: confirmed.map(({ txid, vout, value }) => ({ txid, vout, valueSat: String(value) })) };
     } catch (error) {
       // Public servers list 500 coins at most, and whoever likes can give a wallet more.
       if (error instanceof HttpFailure && /too many unspent/i.test(error.text)) return coinsFromHistory(ask, address);
@@ -127,6 +128,8 @@ export function createEsploraBackend(send: (call: HttpCall) => Promise<unknown>)
     }
   }
 }
+
+const sumOf = (coins: readonly BitcoinCoin[]) => coins.reduce((sum, { valueSat }) => sum + BigInt(valueSat), 0n);
 
 function largest(coins: readonly BitcoinCoin[]): BitcoinCoin[] {
   return coins.toSorted((a, b) => Number(BigInt(b.valueSat) - BigInt(a.valueSat))).slice(0, maxCoins);

@@ -5,6 +5,7 @@ import type { Chain, Token } from '../registry.ts';
 import type { BitcoinClient } from './client.ts';
 import { agreedHoldings } from './holdings.ts';
 import type { BitcoinPrepared } from './prepared.ts';
+import type { createCoinProof } from './prove-coins.ts';
 import { quoteTransfer } from './quote-transfer.ts';
 import { marketRate, type RateParameters } from './rates.ts';
 
@@ -14,6 +15,7 @@ const rateDecimals = 3;
 /**
  * Says what a payment may be built from and what it may cost: the wallet's confirmed coins, all as of one block, and the
  * fee rate.
+ * @param prove throws where coins are not what servers say
  * @param ceilingSatPerKvb the most that a thousand virtual bytes may cost
  * @throws FeeAboveCeiling, RpcUnavailable: both may pass
  */
@@ -27,10 +29,12 @@ export async function prepareTransfer(
     amountMinor,
     ceilingSatPerKvb,
     rateParameters,
+    prove,
   }: Transfer & {
     chain: Chain;
     ceilingSatPerKvb: bigint;
     rateParameters: RateParameters;
+    prove: ReturnType<typeof createCoinProof>;
   },
 ): Promise<PrepareResult<BitcoinPrepared>> {
   const [{ atBlock, confirmedSat, freeSat, coins }, satPerKvb] = await Promise.all([
@@ -59,6 +63,7 @@ export async function prepareTransfer(
   const { feeSat } = quote;
   if (quote.outcome === 'short')
     return { ...tooLittleForFee({ token, balanceSat: confirmedSat, amountSat: amountMinor, feeSat }), atBlock };
+  await prove({ owner: from, coins });
   return {
     outcome: 'ready',
     ...rates,
