@@ -11,11 +11,14 @@ export interface EsploraAnswer {
 /** Has the last word about each answer, to lie. @param path with `/` in front */
 export type Liar = (path: string, answer: EsploraAnswer) => EsploraAnswer;
 
+/** Answers a request by itself, which is then not handed on; undefined: it is. @param body of a POST, else empty */
+export type Substitute = (path: string, body: string) => EsploraAnswer | undefined;
+
 /** A server in front of a real one, which fails or lies as it is told. */
 export interface EsploraProxy {
   readonly url: string;
   /** Takes the place of what was told before; nothing: a plain relay. */
-  set(faults: { readonly down?: boolean; readonly answer?: Liar }): void;
+  set(faults: { readonly down?: boolean; readonly answer?: Liar; readonly instead?: Substitute }): void;
   /** Paths that were asked for since the last `set`. */
   asked(): readonly string[];
   stop(): Promise<void>;
@@ -30,7 +33,8 @@ export async function startEsploraProxy({ target }: { target: string }): Promise
     asked.push(path);
     if (faults.down) return void request.socket.resetAndDestroy();
     try {
-      const told = await relay(request, `${target}${path}`);
+      const sent = await read(request);
+      const told = faults.instead?.(path, sent) ?? (await relay(request, { url: `${target}${path}`, body: sent }));
       const { status, body } = faults.answer?.(path, told) ?? told;
       const isText = typeof body === 'string';
       response.writeHead(status, { 'content-type': isText ? 'text/plain' : 'application/json' });
@@ -54,11 +58,17 @@ export async function startEsploraProxy({ target }: { target: string }): Promise
   };
 }
 
-async function relay(request: IncomingMessage, url: string): Promise<EsploraAnswer> {
+async function read(request: IncomingMessage): Promise<string> {
   const parts: Buffer[] = [];
   for await (const part of request) parts.push(part as Buffer);
-  const isPost = request.method === 'POST';
-  const answer = await fetch(url, isPost ? { method: 'POST', body: Buffer.concat(parts).toString() } : {});
+  return Buffer.concat(parts).toString();
+}
+
+async function relay(
+  { method }: IncomingMessage,
+  { url, body }: { url: string; body: string },
+): Promise<EsploraAnswer> {
+  const answer = await fetch(url, method === 'POST' ? { method, body } : {});
   const text = await answer.text();
   const isJson = answer.headers.get('content-type') === 'application/json';
   return { status: answer.status, body: isJson ? (JSON.parse(text) as unknown) : text };

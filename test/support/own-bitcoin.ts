@@ -6,11 +6,14 @@ import { type EsploraDoor, startEsploraDoor } from '../../dev/esplora.ts';
 import { freePort } from '../../dev/ports.ts';
 import type { Guard } from '../../dev/process.ts';
 import { type BitcoinOperator, createBitcoinOperator } from './bitcoin-operator.ts';
+import { type EsploraProxy, startEsploraProxy } from './esplora-proxy.ts';
 
 /** The Bitcoin chain of a stack of one's own: a real node, and the API through which the service asks it. */
 export interface OwnBitcoin extends BitcoinOperator {
-  /** Of the API. */
+  /** Of the API, as the service is given it: that of `proxy`. */
   readonly url: string;
+  /** In front of the API, to fail as it is told. */
+  readonly proxy: EsploraProxy;
   /** Of the node, also after it was started again. */
   readonly rpc: BtcdRpc;
   /** Gives an address coins of these sizes, in satoshis; they wait for a block. */
@@ -37,20 +40,23 @@ export async function openBitcoin(node: () => BitcoinNode): Promise<OwnBitcoin &
   const treasury = createTreasury(rpc);
   const port = await freePort();
   let door: EsploraDoor | undefined = await startEsploraDoor({ rpc, port });
-  const { url } = door;
+  const proxy = await startEsploraProxy({ target: door.url });
   const closeDoor = async () => {
     await door?.stop();
     door = undefined;
   };
   return {
     ...createBitcoinOperator(node),
-    ...{ url, rpc, closeDoor },
+    ...{ url: proxy.url, proxy, rpc, closeDoor },
     async fund(address, coinsSat) {
       await treasury.pay(coinsSat.map((valueSat) => ({ address, valueSat })));
     },
     async openDoor() {
       door ??= await startEsploraDoor({ rpc, port });
     },
-    stop: closeDoor,
+    async stop() {
+      await proxy.stop();
+      await closeDoor();
+    },
   };
 }
