@@ -254,7 +254,7 @@ describe('whatever the order of keys, bodies, processes and clients that leave',
     const endMs = performance.now() + maxPropertyMs;
     await fc.assert(
       fc.asyncProperty(fc.array(wave, { minLength: 1, maxLength: 3 }), async (waves) => {
-        if (performance.now() > endMs) return;
+        if (performance.now() > endMs && Math.min(seen.answers, seen.rebuilt) > 0) return;
         const memo = newKey();
         const texts = new Map<number, string>();
         for (const { requests, isTakenForDead } of waves)

@@ -119,7 +119,7 @@ describe('the same key at several processes', () => {
   });
 
   it('has its answer given by another process where the first is killed in between (F18)', async () => {
-    const victim = await start({ waitMs: 5_000 });
+    const victim = await start({ waitMs: 30_000 });
     const session = await open(1_000_000n);
     const headers = withKey(newKey());
     const lost = createKeyedCalls({ url: victim.url, account })
@@ -190,7 +190,7 @@ describe('payments, deletion and expiry at one instant', () => {
     const endMs = performance.now() + maxPropertyMs;
     await fc.assert(
       fc.asyncProperty(fc.array(act, { minLength: 3, maxLength: 12 }), async (acts) => {
-        if (performance.now() > endMs) return;
+        if (performance.now() > endMs && Math.min(...Object.values(seen)) > 0) return;
         const session = await open(30_000n);
         const endings = await Promise.all(
           acts.map(async ({ what, afterMs, process }) => {

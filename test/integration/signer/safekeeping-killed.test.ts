@@ -86,7 +86,8 @@ describe('a signer that is killed in the middle', () => {
     timeout: TIMEOUT_MS,
   }, async () => {
     let isUndecided = 0;
-    for (let n = 0; n < KILLS; n++) {
+    // On a busy machine it may have done nothing in its first milliseconds.
+    for (let n = 0; n < KILLS || isUndecided === 0; n++) {
       await killSoon(['reseal', dataDir, text(keks)], 200);
       const store = open(keks);
       const counts = store.sharesByKek();
@@ -95,7 +96,6 @@ describe('a signer that is killed in the middle', () => {
       for (let k = 0; k < KEYS; k++) expect(Buffer.from(store.getShare(`k${k}`).share).equals(share)).toBe(true);
       store.close();
     }
-    expect(isUndecided).toBeGreaterThan(0);
     const store = open(keks);
     store.resealSome({ kekId: createKek(keks[0]).id, after: undefined, max: KEYS });
     store.close();
