@@ -9,10 +9,10 @@ import { createTestClient, eventually } from '../support/client.ts';
 import { type DevStack, nothingLeft, npmStart, processesOf } from '../support/dev-stack.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const STOP_TIMEOUT_MS = 60_000;
+const STOP_TIMEOUT_MS = 120_000;
 /** Two starts of a whole stack, on a machine that may be busy. */
-const twoStartsMs = 300_000;
-const soon = { timeoutMs: 30_000 };
+const twoStartsMs = 900_000;
+const soon = { timeoutMs: 180_000 };
 
 let dir: string;
 let home: string;
