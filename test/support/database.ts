@@ -5,7 +5,7 @@ import { inject } from 'vitest';
 import { migrate } from '../../shared/db/migrate.ts';
 
 /** How long a copy may wait for another one that is being made: Postgres copies a template one at a time. */
-const COPY_TIMEOUT_MS = 60_000;
+const COPY_TIMEOUT_MS = 180_000;
 
 /** A database of one test file's own, migrated and empty. */
 export interface TestDatabase {

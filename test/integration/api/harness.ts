@@ -122,6 +122,8 @@ export async function startTestApi({
 }): Promise<TestApi> {
   const database = await createTestDatabase();
   const pool = createPool({ url: database.url, application: 'test-api' });
+  // Many ask at once in tests: that a busy machine serves them late is no reason to answer 503.
+  pool.options.connectionTimeoutMillis = 60_000;
   const connection = Connection.lazy({ address: temporalAddress });
   const registry = createRegistry({
     environment: 'sandbox',
