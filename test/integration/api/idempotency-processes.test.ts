@@ -103,7 +103,7 @@ describe('the same key twenty times at once at two processes of the api', () => 
 describe('a process that is killed between storing a payment and answering', () => {
   it('has its answer given by another one, after its lease: one payment (F18)', async () => {
     // Long enough to be seen at work on a busy machine too.
-    const waitMs = 55_000;
+    const waitMs = 30_000;
     const leaseMs = waitMs + 5_000;
     const victim = await start(waitMs);
     const key = newKey();
