@@ -8,7 +8,7 @@ import type { RequestSpan, Tracing } from '../../shared/tracing/tracing.ts';
 import { eventually } from '../support/client.ts';
 import { type OtlpReceiverDouble, startOtlpReceiverDouble } from '../support/otlp-receiver-double.ts';
 
-const soon = { timeoutMs: 20_000 };
+const soon = { timeoutMs: 60_000 };
 /** What may wait to be sent, and what is on its way. */
 const heldAtMost = 4_096 + 512;
 const stoppedWithinMs = 8_000;

@@ -17,7 +17,7 @@ import { type DeliveryWorld, type RunningDelivery, startDeliveryWorld } from '..
 import { insertEventAt, makePartition, monthStart, partitionName } from '../../support/months.ts';
 import { patience } from '../../support/patience.ts';
 
-const patient = { timeoutMs: 30_000 };
+const patient = { timeoutMs: 60_000 };
 
 describe('the daily maintenance', () => {
   let world: DeliveryWorld;
