@@ -122,7 +122,7 @@ describe('a coordinator that owns no signer', () => {
       { numRuns: FAULTS, endOnFailure: true },
     );
     await expect.poll(openRuns).toEqual([0, 0, 0]);
-  }, 120_000);
+  }, 600_000);
 
   async function messagesOfOneRun(): Promise<string[]> {
     const messages: string[] = [];
@@ -233,7 +233,7 @@ describe('a coordinator that owns no signer', () => {
       }),
       { numRuns: SEQUENCES, endOnFailure: true },
     );
-  }, 180_000);
+  }, 600_000);
 
   async function expectSignature({ signature, digest }: Said, payments: SignRequest[]): Promise<void> {
     expect(payments.map(({ payload, address }) => digestOf(payload, address))).toContain(digest);
@@ -276,5 +276,5 @@ describe('a coordinator that owns no signer', () => {
     expect(openRuns()).toEqual([0, 0, 0]);
     expect(describeOutcome(await runs.sign([1, 3], await runs.freshRequest()))).toBe('signed');
     expectNobodyBlamed();
-  }, 120_000);
+  }, 600_000);
 });

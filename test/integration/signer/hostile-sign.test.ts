@@ -105,7 +105,7 @@ describe('a signer that cheats while it signs', () => {
         endOnFailure: true,
       });
     },
-    300_000,
+    600_000,
   );
 
   it('is banned in every run that it had open, not only in the one in which it was found', async () => {

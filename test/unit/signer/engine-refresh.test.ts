@@ -69,7 +69,7 @@ beforeAll(async () => {
   hollow = repair(refreshed, 2);
   const held = refreshed.map(({ share }) => (share.party === 2 ? hollow : share));
   renewed = await inThreads((party) => ({ kind: 'complete-refresh', share: held[party - 1]!.toBytes() }));
-}, 60_000);
+}, 180_000);
 
 describe.each([
   ['a refresh', () => ({ before: original, after: refreshed })],

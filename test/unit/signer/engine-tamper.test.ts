@@ -54,7 +54,7 @@ beforeAll(async () => {
   original = shares.map((share) => ({ engine, share }));
   const next = await makeShares(open(original, 'RefreshSession'));
   refreshed = next.map((share) => ({ engine, share }));
-}, 30_000);
+}, 120_000);
 
 describe.each<[Kind, number]>([
   ['RefreshSession', 2],

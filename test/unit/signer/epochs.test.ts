@@ -251,7 +251,7 @@ describe('three signers and any coordinator', () => {
       }),
       { numRuns: 40, endOnFailure: true },
     );
-  }, 60_000);
+  }, 180_000);
 
   async function refreshHonestly(contexts: readonly SignerContext[]): Promise<void> {
     const found = new Map(
