@@ -80,6 +80,22 @@ for (const [name, verb] of [
   await mined(id, 2);
   await save(name, id);
 }
+// Refused when it was first sent, at first by nodes that ask for more than the ceiling.
+const tooCheap = (wantedSat: number) => ({ status: 400, body: `min relay fee not met, 282 < ${wantedSat}` });
+bitcoin.proxy.set({ instead: (path) => (path === '/tx' ? tooCheap(99_999_999) : undefined) });
+const cheap = await payBtc('0.1');
+await until(cheap, ({ notice }) => notice?.includes('the ceiling is'));
+let refused: string | undefined;
+bitcoin.proxy.set({
+  instead(path, body) {
+    if (path !== '/tx') return undefined;
+    refused ??= body;
+    return body === refused ? tooCheap(2820) : undefined;
+  },
+});
+await mined(cheap, 2);
+await save('transaction-bitcoin-too-cheap', cheap);
+bitcoin.proxy.set({});
 // The last coins are under way with the first payment: the second one waits for its change.
 const [first, second] = [await payBtc('1.2'), await payBtc('0.05')];
 await mined(first, 1);
