@@ -7,6 +7,8 @@ export async function startFreeze({ workflow }: Client): Promise<void> {
     workflowId: freezeWorkflowId,
     taskQueue: queues.wallet,
     signal: messageNames.lookAgain,
+    // Before the payments that wait: there are most of them when somebody freezes. What it starts inherits it.
+    priority: { priorityKey: 1 },
     staticSummary: 'Telling the signers what is frozen',
   });
 }

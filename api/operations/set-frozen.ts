@@ -12,8 +12,8 @@ export interface FreezeWish {
 }
 
 /**
- * Freezes an account or an agent or lifts that, as it is wished, if it is. First of all in a database transaction; whoever
- * calls has the signers told after it.
+ * Freezes an account or an agent or lifts that, as it is wished, if it is. In a database transaction before any lock but an
+ * agent's; whoever calls has the signers told after it.
  * @throws PurserError 403 for a key that would lift a freeze, and for whoever would lift one of the installation's operator
  */
 export async function setFrozen(

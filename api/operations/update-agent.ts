@@ -8,7 +8,8 @@ import type { UpdateAgentBody } from '../schemas/agents.ts';
 import { setFrozen } from './set-frozen.ts';
 
 /**
- * Changes an agent's name, description or metadata, or whether it is frozen; what is not given stays. A change that changes nothing is not logged.
+ * Changes an agent's name, description or metadata, or whether it is frozen; what is not given stays. A change that changes
+ * nothing is not logged. To be frozen alone waits for nobody who holds the agent; with a change beside it, it does.
  * @returns the agent as it is now, unless it was deleted meanwhile
  * @throws PurserError 400 for a taken name; 403 for a freeze that is not theirs to lift
  */
@@ -17,10 +18,13 @@ export async function changeAgent(
   { id, accountId, acting, body }: { id: string; accountId: string; acting: Acting; body: UpdateAgentBody },
 ): Promise<AgentRow | undefined> {
   const { agent_name: agentName, agent_description: agentDescription, metadata } = body;
+  const isChanged = [agentName, agentDescription, metadata].some((given) => given !== undefined);
   try {
     return await inTransaction(pool, async (db) => {
+      // As payments do: the agent before the freezes. The other way round, each could wait for the other.
+      if (isChanged) await lockAgent(db, { id });
       await setFrozen(db, { subject: { scope: 'agent', accountId, agentId: id }, wish: body, acting });
-      await lockAgent(db, { id });
+      if (!isChanged) return findAgent(db, { id, accountId });
       const before = await findAgent(db, { id, accountId });
       await updateAgent(db, { id, accountId, change: { agentName, agentDescription, metadata } });
       const after = await findAgent(db, { id, accountId });

@@ -49,7 +49,8 @@ const isSubject = 'scope = $1 and account_id is not distinct from $2 and agent_i
 
 /**
  * Freezes, in the caller's database transaction: whoever allows a signature afterwards sees it, and whoever has begun to
- * is waited for. Take it before any other lock.
+ * is waited for. Take it before any other lock but an agent's, which payments take before they ask (`blockingFreeze`):
+ * whoever took that one afterwards and a payment would wait for each other.
  * @returns the row as it is now, and whether this call made it, or gave it to somebody whose word weighs more
  */
 export async function freeze(

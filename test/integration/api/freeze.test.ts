@@ -1,9 +1,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { freezeAndNote } from '../../../shared/change-freeze.ts';
+import { lockAgent } from '../../../shared/db/agents.ts';
 import { bySystem } from '../../../shared/db/audit.ts';
-import { readFreezes } from '../../../shared/db/freezes.ts';
+import { blockingFreeze, readFreezes } from '../../../shared/db/freezes.ts';
 import { inTransaction } from '../../../shared/db/pool.ts';
 import { tellAccounts } from '../../../shared/tell-accounts.ts';
+import { eventually } from '../../support/client.ts';
 import type { TestTarget } from '../../support/target.ts';
 import { type OwnTemporal, startOwnTemporal } from '../../support/temporal.ts';
 import { createAdmin, entriesOf } from './admin-calls.ts';
@@ -152,6 +154,36 @@ describe('a frozen agent', () => {
       ['agent.frozen', agent.id],
       ['agent.unfrozen', agent.id],
     ]);
+  });
+
+  /** As a payment does that is judged: it holds its agent, and then asks whether something is frozen. */
+  async function judged(agentId: string, meanwhile: () => Promise<unknown>) {
+    await inTransaction(api.pool, async (db) => {
+      await lockAgent(db, { id: agentId });
+      await meanwhile();
+      await blockingFreeze(db, { accountId: account.id, agentId });
+    });
+  }
+
+  it('need not wait for a payment of it that is being judged', async () => {
+    const agent = await createAgent(account);
+    for (const frozen of [true, false])
+      await judged(agent.id, async () => expect((await setAgent(agent.id, { frozen })).body.frozen).toBe(frozen));
+  });
+
+  it('is renamed and frozen after the payment of it that is being judged, which need not wait for that', async () => {
+    const agent = await createAgent(account);
+    let renamed: ReturnType<typeof setAgent> | undefined;
+    await judged(agent.id, async () => {
+      renamed = setAgent(agent.id, { frozen: true, agent_name: 'renamed' });
+      const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+      await eventually(
+        async () => (await api.pool.query(waiting)).rowCount,
+        (count) => count === 1,
+        { timeoutMs: 20_000 },
+      );
+    });
+    expect(await renamed).toMatchObject({ status: 200, body: { frozen: true, agent_name: 'renamed' } });
   });
 });
 
