@@ -20,14 +20,14 @@ const arrows = {
     'shared/log-context\\.ts$',
     'shared/metrics/(open|serve)-metrics\\.ts$',
     'shared/stop-signal\\.ts$',
-    'shared/command-line\\.ts$',
+    'shared/(command-line|tell-progress)\\.ts$',
     'shared/config-values\\.ts$',
     'shared/extra-token\\.ts$',
     'shared/(unknown-)?variables\\.ts$',
   ],
   shared: [],
   // What users' programs import: as little as can be.
-  sdk: ['shared/domain', 'shared/audit-chain\\.ts$'],
+  sdk: ['shared/domain', 'shared/(audit-chain|command-line|tell-progress)\\.ts$'],
 };
 
 const within = (paths) => paths.map((path) => (path.endsWith('$') ? `^${path}` : `^${path}/`));

@@ -5,7 +5,7 @@
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, type JWK } from 'jose';
-import { readCommandLine } from '../shared/command-line.ts';
+import { fail, printResult, readCommandLine, wordsOfError } from '../shared/command-line.ts';
 import { maxTokenKeys, readPrivateTokenKeys } from './tokens/read-token-keys.ts';
 import { keysStillNeeded } from './tokens/rotate-keys.ts';
 
@@ -48,7 +48,7 @@ function write(file: string, content: unknown): void {
 
 async function main(): Promise<void> {
   const options = { keys: { type: 'string' }, rotate: { type: 'boolean' }, in: { type: 'string' } } as const;
-  const usage = 'usage: node api/init-token-keys.ts --keys FILE [--rotate [--in SECONDS]]';
+  const usage = 'usage: node api/init-token-keys.ts --keys FILE [--rotate [--in SECONDS]] [--json]';
   const values = readCommandLine(usage, { options }, (asked) => {
     const isIn = asked.in === undefined || (asked.rotate === true && /^\d{1,6}$/.test(asked.in));
     return asked.keys && isIn ? undefined : '';
@@ -57,11 +57,10 @@ async function main(): Promise<void> {
   const keysFile = values.keys!;
   if (!rotate) await initTokenKeys({ keysFile });
   else await rotateTokenKeys({ keysFile, ...(given !== undefined && { inSeconds: Number(given) }) });
+  const keys = readPrivateTokenKeys(keysFile).map(({ kid }) => kid);
+  printResult({ keys_file: keysFile, rotated: rotate, keys }, values);
 }
 
 if (import.meta.main) {
-  main().catch((error: unknown) => {
-    console.error(`token keys: ${error instanceof Error ? error.message : error}`);
-    process.exit(1);
-  });
+  main().catch((error: unknown) => fail(`token keys: ${wordsOfError(error)}`));
 }

@@ -10,14 +10,14 @@ shift
 
 # Opened by the workers that deliver, and by nobody else; the api gets the public half only.
 [ -e "$dir/webhooks/webhooks.jwks.json" ] ||
-  "$@" worker/init-webhook-keys.ts --keys "$dir/webhooks/webhooks.jwks.json" --public "$dir/api/webhooks-public.json"
+  "$@" worker/init-webhook-keys.ts --keys "$dir/webhooks/webhooks.jwks.json" --public "$dir/api/webhooks-public.json" >&2
 # Signs access tokens: all api processes have the same file.
-[ -e "$dir/api/tokens.jwks.json" ] || "$@" api/init-token-keys.ts --keys "$dir/api/tokens.jwks.json"
+[ -e "$dir/api/tokens.jwks.json" ] || "$@" api/init-token-keys.ts --keys "$dir/api/tokens.jwks.json" >&2
 
 public_key() {
   # Not as one pipeline: that would end with the success of sed.
-  made=$("$@") || exit 1
-  printf '%s\n' "$made" | sed -n 's/.*"publicKey":"\([^"]*\)".*/\1/p'
+  made=$("$@" --json) || exit 1
+  printf '%s\n' "$made" | sed -n 's/.*"publicKey": *"\([^"]*\)".*/\1/p'
 }
 
 # Lifts bans and has shares repaired. No container gets the private half: keep it where the administrators are.

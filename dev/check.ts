@@ -1,14 +1,14 @@
 // npm run check: types, lint and format, unused code, folder arrows. Runs all of them, then says which failed.
-import { spawnSync } from 'node:child_process';
+import { type StdioOptions, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { readCommandLine } from '../shared/command-line.ts';
+import { printResult, readCommandLine } from '../shared/command-line.ts';
 
-readCommandLine(
-  `Usage: npm run check
+const { json } = readCommandLine(
+  `Usage: npm run check [-- --json]
 
   Types, lint and format, unused code, arrows between folders. Exit status: 0 all passed, 1 something failed, 2 the command
-  line is wrong.`,
+  line is wrong. With --json the result is one JSON value, and everything else on the error output.`,
   {},
 );
 
@@ -28,16 +28,20 @@ const checks: [string, string, string[]][] = [
   ],
 ];
 
+/** With `--json` the output belongs to the result. */
+const say = json ? console.error : console.log;
+const stdio: StdioOptions = json ? ['inherit', 2, 2] : 'inherit';
 const failed: string[] = [];
 for (const [name, command, args] of checks) {
   const from = performance.now();
-  console.log(`— ${name}`);
-  const { status, error } = spawnSync(program(command), args, { cwd: root, stdio: 'inherit' });
+  say(`— ${name}`);
+  const { status, error } = spawnSync(program(command), args, { cwd: root, stdio });
   if (error) console.error(error.message);
   const seconds = ((performance.now() - from) / 1000).toFixed(1);
-  console.log(`  ${status === 0 ? 'passed' : 'FAILED'} in ${seconds} s`);
+  say(`  ${status === 0 ? 'passed' : 'FAILED'} in ${seconds} s`);
   if (status !== 0) failed.push(name);
 }
 
-console.log(failed.length === 0 ? 'All checks passed.' : `Failed: ${failed.join(', ')}.`);
+const show = () => (failed.length === 0 ? 'All checks passed.' : `Failed: ${failed.join(', ')}.`);
+printResult({ ok: failed.length === 0, failed }, { json, show });
 process.exit(failed.length === 0 ? 0 : 1);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Address, createPublicClient, erc20Abi, formatEther, formatUnits, http } from 'viem';
 import { z } from 'zod';
-import { readCommandLine } from '../shared/command-line.ts';
+import { fail, printResult, readCommandLine } from '../shared/command-line.ts';
 import { OWNER_EMAIL } from './account.ts';
 import { signInAt } from './sign-in-at.ts';
 
@@ -35,23 +35,24 @@ const transactionShape = z.object({
   failure_message: z.string().nullish(),
 });
 
-readCommandLine(
-  `Usage: npm run demo
+const { json } = readCommandLine(
+  `Usage: npm run demo [-- --json]
 
   Makes an agent with a limit and a key of its own, and pays with it, against a running npm start. Exit status: 0 all went
-  well, 1 something did not, 2 the command line is wrong.`,
+  well, 1 something did not, 2 the command line is wrong. With --json the result is one JSON value, and what it does is told
+  on the error output.`,
   {},
 );
+const say = json ? console.error : console.log;
 
 function readDevFile() {
   const file = join(process.env.PURSER_HOME ?? '.purser', 'dev.json');
   try {
     return devFile.parse(JSON.parse(readFileSync(file, 'utf8')));
   } catch {
-    console.error(
+    return fail(
       `${file} cannot be read: start the service first (npm start), in this folder or with the same PURSER_HOME.`,
     );
-    process.exit(1);
   }
 }
 
@@ -90,10 +91,10 @@ async function showBalances(title: string, owner: Address): Promise<void> {
       args: [owner],
     }),
   ]);
-  console.log(`  ${title.padEnd(16)} ${formatEther(wei)} ETH, ${formatUnits(minor, 6)} USDC`);
+  say(`  ${title.padEnd(16)} ${formatEther(wei)} ETH, ${formatUnits(minor, 6)} USDC`);
 }
 
-async function pay(client: Client, o: { agentId: string; amount: string; token: string }): Promise<void> {
+async function pay(client: Client, o: { agentId: string; amount: string; token: string }) {
   const from = performance.now();
   const sent = await client.call(transactionShape, 'POST', '/transactions', {
     agent_id: o.agentId,
@@ -105,12 +106,13 @@ async function pay(client: Client, o: { agentId: string; amount: string; token: 
     chain: dev.chain,
     memo: 'demo',
   });
-  console.log(`\nSent ${o.amount} ${o.token}: ${sent.id}, answered after ${(performance.now() - from).toFixed(0)} ms`);
+  say(`\nSent ${o.amount} ${o.token}: ${sent.id}, answered after ${(performance.now() - from).toFixed(0)} ms`);
   const ended = await untilFinal(client, sent.id);
   if (ended.status === 'failed') throw new Error(`${ended.id} failed: ${ended.failure_message}`);
-  console.log(`  ${ended.status} after ${(performance.now() - from).toFixed(0)} ms, fee ${ended.fee} ETH`);
-  console.log(`  hash      ${ended.hash}`);
-  console.log(`  workflow  ${dev.temporal_ui}/namespaces/default/workflows/${ended.id}`);
+  say(`  ${ended.status} after ${(performance.now() - from).toFixed(0)} ms, fee ${ended.fee} ETH`);
+  say(`  hash      ${ended.hash}`);
+  say(`  workflow  ${dev.temporal_ui}/namespaces/default/workflows/${ended.id}`);
+  return ended;
 }
 
 async function untilFinal(client: Client, id: string): Promise<z.output<typeof transactionShape>> {
@@ -126,43 +128,50 @@ async function tryInVain(client: Client, what: string, ...request: Parameters<Cl
   const response = await client.ask(...request);
   if (response.ok) throw new Error(`${what} worked, and should not have.`);
   const { code, message } = errorShape.parse(await response.json());
-  console.log(`\n${what}: ${response.status} ${code}\n  ${message}`);
+  say(`\n${what}: ${response.status} ${code}\n  ${message}`);
 }
 
-const { access_token: token } = await signInAt({
-  baseUrl: dev.base_url,
-  email: OWNER_EMAIL,
-  accountId: dev.account_id,
-});
-const owner = callerWith({ Authorization: `Bearer ${token}` });
-console.log(`Signed in as ${OWNER_EMAIL}`);
-const agent = await owner.call(agentShape, 'POST', '/agents', {
-  agent_name: `demo ${new Date().toISOString()}`,
-  chain: dev.chain,
-});
-const wallet = agent.wallet.address as Address;
-console.log(`Agent ${agent.id} has wallet ${wallet}`);
-const limit = { max_transaction_amount: '100', token: 'USDC' };
-const policy = await owner.call(idShape, 'POST', '/policies', {
-  agent_id: agent.id,
-  type: 'spending_limit',
-  rules: limit,
-});
-console.log(`Policy ${policy.id} lets it send at most ${limit.max_transaction_amount} ${limit.token} at once`);
-const key = await owner.call(keyShape, 'POST', '/api-keys', { name: 'demo', agent_id: agent.id });
-console.log(`Key ${key.prefix} is for this agent alone: from here on the agent acts, with nothing but that key`);
+async function main(): Promise<void> {
+  const { access_token: token } = await signInAt({
+    baseUrl: dev.base_url,
+    email: OWNER_EMAIL,
+    accountId: dev.account_id,
+  });
+  const owner = callerWith({ Authorization: `Bearer ${token}` });
+  say(`Signed in as ${OWNER_EMAIL}`);
+  const agent = await owner.call(agentShape, 'POST', '/agents', {
+    agent_name: `demo ${new Date().toISOString()}`,
+    chain: dev.chain,
+  });
+  const wallet = agent.wallet.address as Address;
+  say(`Agent ${agent.id} has wallet ${wallet}`);
+  const limit = { max_transaction_amount: '100', token: 'USDC' };
+  const policy = await owner.call(idShape, 'POST', '/policies', {
+    agent_id: agent.id,
+    type: 'spending_limit',
+    rules: limit,
+  });
+  say(`Policy ${policy.id} lets it send at most ${limit.max_transaction_amount} ${limit.token} at once`);
+  const key = await owner.call(keyShape, 'POST', '/api-keys', { name: 'demo', agent_id: agent.id });
+  say(`Key ${key.prefix} is for this agent alone: from here on the agent acts, with nothing but that key`);
 
-const byAgent = callerWith({ 'X-API-Key': key.key });
-console.log('\nBefore');
-await showBalances('agent', wallet);
-await showBalances('recipient', recipient);
-await pay(byAgent, { agentId: agent.id, amount: '12.5', token: 'USDC' });
-await pay(byAgent, { agentId: agent.id, amount: '0.25', token: 'ETH' });
-await tryInVain(byAgent, 'The agent tries to be rid of its limit', 'DELETE', `/policies/${policy.id}`);
-console.log('\nAfter');
-await showBalances('agent', wallet);
-await showBalances('recipient', recipient);
+  const byAgent = callerWith({ 'X-API-Key': key.key });
+  say('\nBefore');
+  await showBalances('agent', wallet);
+  await showBalances('recipient', recipient);
+  const payments = [
+    await pay(byAgent, { agentId: agent.id, amount: '12.5', token: 'USDC' }),
+    await pay(byAgent, { agentId: agent.id, amount: '0.25', token: 'ETH' }),
+  ];
+  await tryInVain(byAgent, 'The agent tries to be rid of its limit', 'DELETE', `/policies/${policy.id}`);
+  say('\nAfter');
+  await showBalances('agent', wallet);
+  await showBalances('recipient', recipient);
 
-await owner.call(anyShape, 'DELETE', `/api-keys/${key.id}`);
-await owner.call(anyShape, 'POST', '/auth/logout');
-console.log('\nThe key is deleted, and the owner is signed out.');
+  await owner.call(anyShape, 'DELETE', `/api-keys/${key.id}`);
+  await owner.call(anyShape, 'POST', '/auth/logout');
+  say('\nThe key is deleted, and the owner is signed out.');
+  if (json) printResult({ agent_id: agent.id, wallet, policy_id: policy.id, payments }, { json });
+}
+
+main().catch((error: Error) => fail(error.message));

@@ -38,7 +38,7 @@ export function screen(o: { facts: DevFacts; homePath: string; seconds: number }
       : [`With ${facts.bitcoin_chain} in place of ${facts.chain} its wallet is one of Bitcoin, and gets 1 BTC.`, '']),
     'Sign in as its owner, from the command line; prints tokens as JSON:',
     '',
-    `  npm run --silent sign-in -- ${OWNER_EMAIL}`,
+    `  npm run --silent sign-in -- ${OWNER_EMAIL} --json`,
     '',
     'Ctrl-C stops everything.',
     '',

@@ -1,16 +1,16 @@
 // `npm run sign-in -- EMAIL [ACCOUNT]`: signs in over HTTP against a running `npm start`, and prints the tokens.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { z } from 'zod';
+import { fail, printResult, readArguments } from '../shared/command-line.ts';
 import { signInAt } from './sign-in-at.ts';
 
-const usage = `Usage: npm run sign-in -- EMAIL [ACCOUNT]
+const usage = `Usage: npm run sign-in -- EMAIL [ACCOUNT] [--json]
 
   EMAIL     owner@example.com or approver@example.com, whom the identity provider of npm start knows
   ACCOUNT   acct_…, where the person belongs to several
 
-  Prints JSON. Exit status: 0 signed in, 1 failed, 2 the command line is wrong.
+  Prints the tokens, with --json as one JSON value. Exit status: 0 signed in, 1 failed, 2 the command line is wrong.
 `;
 
 function readDevFile() {
@@ -24,19 +24,13 @@ function readDevFile() {
   }
 }
 
+const { positionals, values } = readArguments(usage, { allowPositionals: true }, ({ positionals: given }) =>
+  given.length === 1 || given.length === 2 ? undefined : '',
+);
+const [email, accountId] = positionals;
 try {
-  const { positionals, values } = parseArgs({ allowPositionals: true, options: { help: { type: 'boolean' } } });
-  const [email, accountId, ...more] = positionals;
-  if (values.help) {
-    process.stdout.write(usage);
-  } else if (email === undefined || more.length > 0) {
-    process.stderr.write(usage);
-    process.exitCode = 2;
-  } else {
-    const tokens = await signInAt({ baseUrl: readDevFile().base_url, email, ...(accountId && { accountId }) });
-    process.stdout.write(`${JSON.stringify(tokens, null, 2)}\n`);
-  }
+  const { base_url: baseUrl } = readDevFile();
+  printResult(await signInAt({ baseUrl, email: email!, ...(accountId && { accountId }) }), values);
 } catch (error) {
-  process.stderr.write(`${(error as Error).message}\n`);
-  process.exitCode = (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS') ? 2 : 1;
+  fail((error as Error).message);
 }

@@ -1,5 +1,5 @@
 // npm start: brings up everything that Purser needs on one machine, says where it is, and stops it on Ctrl-C.
-import { parseArgs } from 'node:util';
+import { fail, printResult, readCommandLine } from '../shared/command-line.ts';
 import { openHome } from './home.ts';
 import { stackPorts } from './ports-of-stack.ts';
 import { startGuard } from './process.ts';
@@ -7,11 +7,12 @@ import { createProgress } from './progress.ts';
 import { screen } from './screen.ts';
 import { startStack } from './stack.ts';
 
-const USAGE = `Usage: npm start [-- [--reset] [--bitcoin]]
+const USAGE = `Usage: npm start [-- [--reset] [--bitcoin] [--json]]
 
   --reset     forget all data of this home first: database, workflows, chain, keys, mail
   --bitcoin   a local Bitcoin network as well (regtest): a btcd node, built on first use, for which Go is needed, or
               PURSER_BTCD_BINARY that names one
+  --json      says where everything is as one JSON value, once it is up; everything else goes to the error output
   --help      this text
 
   Exit status: 0 stopped as asked, 1 failed, 2 the command line is wrong.
@@ -36,10 +37,7 @@ function stopRequest(): Promise<string> {
 }
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({
-    options: { reset: { type: 'boolean' }, bitcoin: { type: 'boolean' }, help: { type: 'boolean' } },
-  });
-  if (values.help) return void process.stdout.write(USAGE);
+  const values = readCommandLine(USAGE, { options: { reset: { type: 'boolean' }, bitcoin: { type: 'boolean' } } });
   // Nobody may read us any more (`npm start | head`); that is no reason to die without stopping the others.
   process.stdout.on('error', () => {});
   process.stderr.on('error', () => {});
@@ -48,7 +46,7 @@ async function main(): Promise<void> {
   const home = openHome(process.env, { reset: values.reset ?? false });
   const ports = await stackPorts(process.env, { bitcoin: values.bitcoin ?? false });
   const guard = startGuard();
-  const progress = createProgress(process.stdout);
+  const progress = createProgress(values.json ? process.stderr : process.stdout);
   const ending = new AbortController();
   try {
     const starting = startStack({ env: process.env, home, ports, guard, progress, signal: ending.signal });
@@ -59,9 +57,11 @@ async function main(): Promise<void> {
       progress.line(`Stopping before everything was up (${stack}) …`);
       return;
     }
-    process.stdout.write(
-      screen({ facts: stack.facts, homePath: home.path, seconds: (performance.now() - from) / 1000 }),
-    );
+    const seconds = (performance.now() - from) / 1000;
+    printResult(stack.facts, {
+      json: values.json,
+      show: (facts) => `${screen({ facts, homePath: home.path, seconds })}\n`,
+    });
     progress.line(`\nStopping (${await stopped}) …`);
     await stack.stop();
   } finally {
@@ -70,11 +70,7 @@ async function main(): Promise<void> {
     await guard.stop();
     home.close();
   }
-  process.stdout.write('Everything is stopped.\n');
-}
-
-function isUsage(error: unknown): boolean {
-  return !!(error as NodeJS.ErrnoException).code?.startsWith('ERR_PARSE_ARGS');
+  (values.json ? process.stderr : process.stdout).write('Everything is stopped.\n');
 }
 
 try {
@@ -82,6 +78,5 @@ try {
   process.exit(0);
 } catch (error) {
   const full = (error as NodeJS.ErrnoException).code === 'ENOSPC';
-  process.stderr.write(full ? `The disk is full: ${(error as Error).message}\n` : `${(error as Error).message}\n`);
-  process.exit(isUsage(error) ? 2 : 1);
+  fail(full ? `The disk is full: ${(error as Error).message}` : (error as Error).message);
 }

@@ -2,8 +2,9 @@
 //   node sdk/verify-audit-export.ts FILE [--head-seq N --head-hash H] [--checkpoint-seq N --checkpoint-hash H]
 import { createReadStream, realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import { type ChainFault, type ChainPlace, type ChainReport, chainStart, verifyChain } from '../shared/audit-chain.ts';
+import { fail, printResult, readArguments, usageStatus } from '../shared/command-line.ts';
+import { tellProgress } from '../shared/tell-progress.ts';
 
 const USAGE = `Usage: node sdk/verify-audit-export.ts FILE [options]
 
@@ -12,9 +13,10 @@ const USAGE = `Usage: node sdk/verify-audit-export.ts FILE [options]
   --head-hash H
   --checkpoint-seq N  the entry before the first one in the file, where that is not number 1: the checkpoint that
   --checkpoint-hash H   GET /api/v1/audit-logs/verify shows, or the last entry of an earlier export
+  --json              prints the result as one JSON value, and a failure as {"error":{"code","message"}}
   --help              this text
 
-  Exit code 0: every entry is as it was written. 1: it is not. 2: it could not be checked.
+  How far it is stands on the error output. Exit code 0: every entry is as it was written. 1: it is not. 2: it could not be checked.
 `;
 
 /** What was found; see `ChainReport`. */
@@ -23,18 +25,39 @@ export interface ExportReport extends ChainReport {
   readonly line: number | null;
 }
 
+/** What is known of the chain beforehand. */
+export interface VerifyOptions {
+  /** The entry before the first one; nothing if that is number 1. */
+  readonly checkpoint?: ChainPlace;
+  /** An entry that the chain has to go through. Without one, an end that was cut off cannot be seen. */
+  readonly head?: ChainPlace | undefined;
+  /** Hears of each entry that is read, by how many there were. */
+  readonly onEntry?: (count: number) => void;
+}
+
 /**
  * Follows the chain in an export to its first broken place. Holds one line at a time.
  * @param chunks the text of the export, in pieces of any length, such as a stream with `setEncoding('utf8')`
- * @param checkpoint the entry before the first one; nothing if that is number 1
- * @param head an entry that the chain has to go through. Without one, an end that was cut off cannot be seen.
  */
 export async function verifyAuditExport(
   chunks: AsyncIterable<string> | Iterable<string>,
-  { checkpoint = chainStart, head }: { checkpoint?: ChainPlace; head?: ChainPlace | undefined } = {},
+  { checkpoint = chainStart, head, onEntry }: VerifyOptions = {},
 ): Promise<ExportReport> {
-  const report = await verifyChain(entriesOf(chunks), { start: checkpoint, heads: head ? [head] : [] });
+  const entries = counted(entriesOf(chunks), onEntry);
+  const report = await verifyChain(entries, { start: checkpoint, heads: head ? [head] : [] });
   return { ...report, line: report.valid ? null : report.checked + 1 };
+}
+
+async function* counted(
+  entries: AsyncIterable<unknown>,
+  onEntry: (count: number) => void = () => {},
+): AsyncGenerator<unknown> {
+  let count = 0;
+  for await (const entry of entries) {
+    count += 1;
+    onEntry(count);
+    yield entry;
+  }
 }
 
 /** Each line as JSON; what is none is no entry. Empty lines at the end say nothing: files are saved with some. */
@@ -82,12 +105,11 @@ class UsageError extends Error {
   override name = 'UsageError';
 }
 
-async function main(): Promise<number> {
-  const { values, positionals } = readArguments();
-  if (values.help) {
-    process.stdout.write(USAGE);
-    return 0;
-  }
+async function main(): Promise<void> {
+  const { values, positionals } = readArguments(USAGE, {
+    allowPositionals: true,
+    options: { 'head-seq': text, 'head-hash': text, 'checkpoint-seq': text, 'checkpoint-hash': text },
+  });
   const [file] = positionals;
   if (file === undefined || positionals.length > 1) throw new UsageError('Name one file.');
   const head = placeOf(values, 'head');
@@ -95,32 +117,22 @@ async function main(): Promise<number> {
   if (head && head.seq < checkpoint.seq)
     throw new UsageError('The head is older than the checkpoint: it cannot be compared with anything.');
   const stream = file === '-' ? process.stdin : createReadStream(file);
-  const report = await verifyAuditExport(stream.setEncoding('utf8'), { checkpoint, head });
-  const { valid, checked, last, line, brokenAt, reason } = report;
-  if (!valid) {
-    process.stdout.write(`BROKEN at entry ${brokenAt} (line ${line}): ${reason}: ${sentences[reason!]}.\n`);
-    process.stdout.write(`${checked} entries before it are whole.\n`);
-    return 1;
-  }
-  process.stdout.write(`Valid: ${checked} entries, to number ${last.seq} with hash ${last.hash}.\n`);
-  if (!head) process.stdout.write('An end that was cut off cannot be seen without --head-seq and --head-hash.\n');
-  return 0;
+  const progress = tellProgress();
+  const onEntry = (count: number) => progress.tell(`${count} entries`);
+  const report = await verifyAuditExport(stream.setEncoding('utf8'), { checkpoint, head, onEntry });
+  progress.end();
+  printResult(report, { json: values.json, show: (result) => describe(result, { hasHead: head !== undefined }) });
+  if (!report.valid) process.exitCode = 1;
 }
 
-function readArguments() {
-  const text = { type: 'string' } as const;
-  try {
-    return parseArgs({
-      allowPositionals: true,
-      options: {
-        ...{ 'head-seq': text, 'head-hash': text, 'checkpoint-seq': text, 'checkpoint-hash': text },
-        help: { type: 'boolean' },
-      },
-    });
-  } catch (error) {
-    throw new UsageError((error as Error).message);
-  }
+function describe({ valid, checked, last, line, brokenAt, reason }: ExportReport, { hasHead }: { hasHead: boolean }) {
+  if (!valid)
+    return `BROKEN at entry ${brokenAt} (line ${line}): ${reason}: ${sentences[reason!]}.\n${checked} entries before it are whole.`;
+  const whole = `Valid: ${checked} entries, to number ${last.seq} with hash ${last.hash}.`;
+  return hasHead ? whole : `${whole}\nAn end that was cut off cannot be seen without --head-seq and --head-hash.`;
 }
+
+const text = { type: 'string' } as const;
 
 function placeOf(
   values: Readonly<Record<string, string | boolean | undefined>>,
@@ -137,12 +149,9 @@ function placeOf(
 /** Whether this file is the program, and not something that a program imports. */
 const isProgram = process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url);
 if (isProgram)
-  main().then(
-    (exitCode) => {
-      process.exitCode = exitCode;
-    },
-    (error: Error) => {
-      process.stderr.write(`${error.message}\n${error instanceof UsageError ? `\n${USAGE}` : ''}`);
-      process.exitCode = 2;
-    },
-  );
+  main().catch((error: Error) => {
+    const isUsage = error instanceof UsageError;
+    // Nothing is said of the export: that is neither whole nor broken.
+    const text = isUsage ? `${error.message}\n\n${USAGE}` : error.message;
+    fail(text, { status: usageStatus, code: isUsage ? 'usage' : 'failed', summary: error.message });
+  });

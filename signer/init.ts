@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto';
 import { chownSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { exportJWK, generateKeyPair } from 'jose';
-import { readCommandLine } from '../shared/command-line.ts';
+import { fail, printResult, readCommandLine, wordsOfError } from '../shared/command-line.ts';
 import { developmentMark, isDevelopmentSecret } from '../shared/domain/development-mark.ts';
 import { KEKS_MAX, parseKeks, readKekFile } from './kek-source.ts';
 
@@ -84,7 +84,10 @@ export function rotateKek({ dir }: { dir: string }): { kekFile: string; current:
   return { kekFile, current: current!.id, earlier: earlier.map(({ id }) => id) };
 }
 
-const USAGE = `usage: node signer/init.ts --kind ${KINDS.join('|')} --dir DIR, or node signer/init.ts --rotate-kek --dir DIR`;
+const USAGE = `usage: node signer/init.ts --kind ${KINDS.join('|')} --dir DIR [--json]
+       node signer/init.ts --rotate-kek --dir DIR [--json]
+
+  Prints what was made, and nothing that is secret. Exit status: 0 done, 1 failed, 2 the command line is wrong.`;
 
 async function main(): Promise<void> {
   const options = { kind: { type: 'string' }, dir: { type: 'string' }, 'rotate-kek': { type: 'boolean' } } as const;
@@ -94,12 +97,9 @@ async function main(): Promise<void> {
   });
   const dir = values.dir!;
   const made = values['rotate-kek'] ? rotateKek({ dir }) : await initSecrets({ kind: values.kind as Kind, dir });
-  console.log(JSON.stringify(made));
+  printResult(made, values);
 }
 
 if (import.meta.main) {
-  main().catch((error: unknown) => {
-    console.error(`signer init: ${error instanceof Error ? error.message : error}`);
-    process.exit(1);
-  });
+  main().catch((error: unknown) => fail(`signer init: ${wordsOfError(error)}`));
 }

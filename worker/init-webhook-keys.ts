@@ -5,7 +5,7 @@
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, type JWK } from 'jose';
-import { readCommandLine } from '../shared/command-line.ts';
+import { fail, printResult, readCommandLine, wordsOfError } from '../shared/command-line.ts';
 import { maxWebhookKeys, publicHalfOf, readWebhookKeys } from '../shared/webhook-keys.ts';
 
 /** Files of one installation's pair. */
@@ -47,14 +47,14 @@ function write(file: string, content: unknown, mode: number): void {
 
 async function main(): Promise<void> {
   const options = { keys: { type: 'string' }, public: { type: 'string' }, rotate: { type: 'boolean' } } as const;
-  const usage = 'usage: node worker/init-webhook-keys.ts --keys FILE --public FILE [--rotate]';
+  const usage = 'usage: node worker/init-webhook-keys.ts --keys FILE --public FILE [--rotate] [--json]';
   const values = readCommandLine(usage, { options }, (asked) => (asked.keys && asked.public ? undefined : ''));
-  await initWebhookKeys({ keysFile: values.keys!, publicKeyFile: values.public!, rotate: values.rotate ?? false });
+  const [keysFile, publicKeyFile, rotate] = [values.keys!, values.public!, values.rotate ?? false];
+  await initWebhookKeys({ keysFile, publicKeyFile, rotate });
+  const keys = readWebhookKeys(keysFile).keys.map(({ kid }) => kid);
+  printResult({ keys_file: keysFile, public_key_file: publicKeyFile, rotated: rotate, keys }, values);
 }
 
 if (import.meta.main) {
-  main().catch((error: unknown) => {
-    console.error(`webhook keys: ${error instanceof Error ? error.message : error}`);
-    process.exit(1);
-  });
+  main().catch((error: unknown) => fail(`webhook keys: ${wordsOfError(error)}`));
 }

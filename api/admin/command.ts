@@ -11,7 +11,7 @@ export interface WorkDependencies {
 
 /**
  * What is done once the command line has been read. Sets `process.exitCode` to 1 where something is wrong that its result
- * tells. @returns what is printed as JSON
+ * tells. @returns what is printed: with `--json` as it is, else as names and values
  */
 export type Work = (deps: WorkDependencies) => Promise<unknown>;
 
@@ -25,7 +25,7 @@ export interface Command {
   readonly positional?: string;
   /** @throws ZodError naming the option at fault */
   readonly prepare: (values: unknown) => Work;
-  /** The result for people, where it is not best read as JSON; `--json` prints that all the same. */
+  /** The result for people, where names and values are not the best way to read it. */
   readonly show?: (result: unknown) => string;
   /** By member of a request whose refusal may be told here: the option that it comes from. */
   readonly optionOf?: Readonly<Record<string, string>>;

@@ -32,7 +32,7 @@ export type CommandLine =
   /** Help, and nothing else. */
   | { readonly help: string }
   /** The work; it throws UsageError for what an operator can put right, and names the option. */
-  | { readonly work: Work; readonly print: (result: unknown) => string };
+  | { readonly work: Work; readonly json: boolean; readonly show?: (result: unknown) => string };
 
 /** @throws UsageError where the command line is wrong */
 export function readCommand(args: readonly string[]): CommandLine {
@@ -51,7 +51,8 @@ export function readCommand(args: readonly string[]): CommandLine {
         throw inOptions(error, command);
       }
     },
-    print: show && !rest.includes('--json') ? show : (result) => JSON.stringify(result, null, 2),
+    json: rest.includes('--json'),
+    ...(show && { show }),
   };
 }
 

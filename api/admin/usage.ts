@@ -27,14 +27,16 @@ const words = `  account create makes an account and its first API key, and prin
   default) and end with status 1 if they have not. frozen lists what is frozen.
   reconcile is for after a restore: it freezes all, compares the database with what the signers signed, with Temporal and
   with the chains, prints what it mended and what you must decide, and lifts the freeze unless something stands against
-  that. --dry-run on: changes nothing. --since: compares what was signed since then; by default the last two days at
-  least. --keep-frozen on: you lift the freeze yourself. It tells on stderr how far it is.
+  that, or a person ordered it: then it ends with 1. --dry-run on: changes nothing. --since: compares what was signed since
+  then as well; the last two days always. --database kept: it lost nothing, so no address is passed over. --keep-frozen on:
+  you lift the freeze yourself. It tells on stderr how far it is.
   doctor checks what can be checked of an installation: database, Temporal, workers, signers, nodes, mail, identity
   provider, keys. It looks at what the environment tells it; give it that of the api and of all workers.
 `;
 
-const rules = `  Everything is printed as JSON (doctor: as lines, unless --json is given), progress on the error output. What changes
-  something is in the audit log of the account with your name. --help after a command shows that command alone.
+const rules = `  The result is printed for people, with --json as one JSON value: then a failure, too, is told on stdout, as
+  {"error":{"code","message"}}. Progress and words are on the error output. What changes something is in the audit log of
+  the account with your name. --help after a command shows that command alone.
   Exit status: 0 done, 1 failed or something is wrong, 2 the command line or the configuration is wrong.
   Needs DATABASE_URL and PURSER_ENV, as the api has them; with TEMPORAL_ADDRESS a decided payment is told at once.
 `;

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { PG_MIGRATE_LOCK_ID, runner } from 'node-pg-migrate';
 import pg from 'pg';
-import { readCommandLine } from '../command-line.ts';
+import { fail, printResult, readCommandLine, wordsOfError } from '../command-line.ts';
 
 const dir = fileURLToPath(new URL('./migrations', import.meta.url));
 
@@ -77,26 +77,25 @@ async function runOne(dbClient: pg.Client, log: (line: string) => void): Promise
   return done?.name;
 }
 
-const usage = `usage: node shared/db/migrate.ts
+const usage = `usage: node shared/db/migrate.ts [--json]
 
   Brings the schema at DATABASE_OWNER_URL up to date, and says what was done. One process does it, others wait. Exit status:
   0 it is up to date, 1 it is not, 2 the command line is wrong.`;
 
-async function main(databaseUrl: string | undefined): Promise<void> {
+async function main(databaseUrl: string | undefined, { json }: { json?: boolean | undefined }): Promise<void> {
   if (!databaseUrl)
     throw new Error('DATABASE_OWNER_URL is missing: the postgres:// URL of a role that may change the schema.');
   const done = await migrate({ databaseUrl, log: (line) => console.error(line) });
-  console.log(done.length === 0 ? 'The schema is up to date.' : `Migrated: ${done.join(', ')}`);
+  const show = () => (done.length === 0 ? 'The schema is up to date.' : `Migrated: ${done.join(', ')}`);
+  printResult({ migrated: done }, { json, show });
 }
 
 if (import.meta.main) {
-  readCommandLine(usage, {});
+  const values = readCommandLine(usage, {});
   try {
-    await main(process.env.DATABASE_OWNER_URL);
+    await main(process.env.DATABASE_OWNER_URL, values);
   } catch (error) {
-    // A database that is away or refuses says so in its own words; some such errors have a code and no message.
-    const { message, code } = error as NodeJS.ErrnoException;
-    console.error(`The schema was not migrated: ${message || code}`);
-    process.exit(1);
+    // A database that is away or refuses says so in its own words.
+    fail(`The schema was not migrated: ${wordsOfError(error)}`);
   }
 }

@@ -22,6 +22,6 @@ export interface Command {
   /** Its options as they are written, such as `--key KEY [--party N]`. */
   usage: string;
   options: ParseArgsOptionsConfig;
-  /** @returns what is printed, as JSON */
+  /** @returns what is printed: with `--json` as it is, else as names and values */
   run(context: CommandContext): Promise<object>;
 }

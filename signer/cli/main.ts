@@ -1,5 +1,6 @@
 // `npm run signers -- COMMAND …`: what an operator does with the three signers. One file for each group of commands.
 import { parseArgs } from 'node:util';
+import { fail, printResult, usageStatus, wordsOfError } from '../../shared/command-line.ts';
 import type { SignerClient } from '../client.ts';
 import { backupCommands } from './backup.ts';
 import { type Command, UsageError } from './command.ts';
@@ -29,7 +30,9 @@ function usage(): string {
   const lines = Object.entries(commands).map(
     ([name, { usage, summary }]) => `  ${`${name} ${usage}`.trim()}\n      ${summary}`,
   );
-  return `usage: npm run signers -- COMMAND\n${lines.join('\n')}\n\n  All print JSON. Exit status: 0 done, 1 failed, 2 the command line is wrong.`;
+  return `usage: npm run signers -- COMMAND\n${lines.join('\n')}\n\n  --help after a command tells of that command alone. The result is printed for people, with --json as one JSON value: then a
+  failure, too, is told on stdout, as {"error":{"code","message"}}. Progress and words are on the error output.
+  Exit status: 0 done, 1 failed or not all three did it, 2 the command line is wrong.`;
 }
 
 /** Commands are one word or two. */
@@ -44,7 +47,7 @@ function findCommand(args: readonly string[]): { name: string; command: Command;
 const usageOf = (name: string, { usage: options, summary }: Command) =>
   `usage: npm run signers -- ${`${name} ${options}`.trim()}\n      ${summary}`;
 
-/** All print JSON; whoever asks for it gets the same. */
+/** What every command knows. */
 const common = { help: { type: 'boolean' }, json: { type: 'boolean' } } as const;
 
 function readOptions(
@@ -77,7 +80,7 @@ async function main(args: readonly string[]): Promise<void> {
   };
   try {
     const result = await command.run({ values, env: process.env, connect, tell: (line) => console.error(line) });
-    console.log(JSON.stringify(result, null, 2));
+    printResult(result, { json: values.json === true });
   } finally {
     client?.close();
   }
@@ -86,6 +89,5 @@ async function main(args: readonly string[]): Promise<void> {
 try {
   await main(process.argv.slice(2));
 } catch (error) {
-  console.error(error instanceof Error ? error.message : String(error));
-  process.exit(error instanceof UsageError ? 2 : 1);
+  fail(wordsOfError(error), error instanceof UsageError ? { status: usageStatus } : {});
 }

@@ -6,6 +6,8 @@ import { bytesToHex } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { createChainAdapter } from '../../shared/chain/create-adapter.ts';
 import type { Chain } from '../../shared/chain/registry.ts';
+import { fail, printResult, usageStatus, wordsOfError } from '../../shared/command-line.ts';
+import { tellProgress } from '../../shared/tell-progress.ts';
 import { type Options, readOptions, type SweepOptions, USAGE, UsageError } from './options.ts';
 import { type RecoveredKey, readBackupShares, recoverKeys } from './recover-keys.ts';
 import { connectChain, sweepWallet, type Transfer } from './sweep.ts';
@@ -13,6 +15,8 @@ import { sweepBitcoinWallet } from './sweep-bitcoin.ts';
 import { sweepTronWallet } from './sweep-tron.ts';
 import type { WalletTransfer } from './wallet-transfer.ts';
 import { deriveWallets, type RecoveredWallet } from './wallets.ts';
+
+const progress = tellProgress();
 
 /** A fee rate that is given stands in for what is asked, and for what an installation would pay at most. */
 const NO_CEILING = 10n ** 12n;
@@ -34,7 +38,8 @@ async function sweepEvm(wallets: readonly RecoveredWallet[], { rpcUrl, to, token
   const client = await connectChain(rpcUrl);
   const addresses = { to: to as Address, tokens: tokens as readonly Address[] };
   const transfers: Transfer[] = [];
-  for (const { path, privateKey } of wallets) {
+  for (const [index, { path, privateKey }] of wallets.entries()) {
+    progress.tell(`wallet ${index + 1} of ${wallets.length}: ${path}`);
     const account = privateKeyToAccount(bytesToHex(privateKey));
     transfers.push(...(await sweepWallet(client, { path, account }, { ...terms, ...addresses })));
   }
@@ -51,7 +56,8 @@ async function sweepByAdapter(chain: Chain, wallets: readonly RecoveredWallet[],
     maxFee: o.satPerKvb === undefined ? undefined : NO_CEILING,
   });
   const transfers: WalletTransfer[] = [];
-  for (const wallet of wallets) {
+  for (const [index, wallet] of wallets.entries()) {
+    progress.tell(`wallet ${index + 1} of ${wallets.length}: ${wallet.path}`);
     const swept =
       chain.family === 'bitcoin' ? sweepBitcoinWallet(adapter, wallet, o) : sweepTronWallet(adapter, wallet, o);
     try {
@@ -82,18 +88,20 @@ async function main(args: string[]): Promise<void> {
   const keys: object[] = [];
   console.error('The keys are whole in the memory of this process, which they never were before.');
   for (const key of recovered.filter(wanted)) keys.push(await handleKey(key, options));
+  progress.end();
   if (options.sweep && !options.sweep.send) console.error('Nothing was sent. With --send these transfers are made.');
   const missing = unrecovered.filter(wanted);
   if (keys.length === 0 && missing.length === 0)
     throw new Error(`the backups have no key ${options.keyId ?? 'at all'}`);
   if (missing.length > 0) process.exitCode = 1;
-  console.log(JSON.stringify({ keys, unrecovered: missing }, null, 2));
+  printResult({ keys, unrecovered: missing }, options);
 }
 
 try {
   await main(process.argv.slice(2));
 } catch (error) {
-  const message = error instanceof Error ? error.message : String(error);
-  console.error(error instanceof UsageError ? `${message}\n${USAGE}` : message);
-  process.exit(error instanceof UsageError ? 2 : 1);
+  progress.end();
+  const summary = wordsOfError(error);
+  if (error instanceof UsageError) fail(`${summary}\n${USAGE}`, { status: usageStatus, summary });
+  fail(summary);
 }

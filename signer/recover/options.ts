@@ -6,7 +6,7 @@ import { readAgeIdentities } from '../backup/identities.ts';
 
 export const USAGE = `usage: npm run recover -- --backup FILE --backup FILE --identity FILE [--identity FILE]
     [--key KEY] [--chain CHAIN] [--path m/44/60/0/0] [--indexes 0-19]
-    [--to ADDRESS --rpc URL [--token ADDRESS]… [--reserve WEI] [--fee-rate SATOSHIS] [--send]]
+    [--to ADDRESS --rpc URL [--token ADDRESS]… [--reserve WEI] [--fee-rate SATOSHIS] [--send]] [--json]
 
 Puts the keys of accounts together from the backups of two signers, in the memory of this process, which the service
 itself never does, and lists their wallets. With --to and --rpc it says what it would transfer there; with --send as well
@@ -15,7 +15,10 @@ it does. Without --chain it is about EVM chains, which share their wallets; with
 --fee-rate is what Bitcoin's transactions pay for a virtual byte, and asked there if not given. The two backups must hold
 shares of the same epoch: a refresh makes a new one. Which epoch does not matter: an older pair gives the same keys and
 the same addresses. So whoever has an old pair has the keys for ever: that is why backups are written anew after each
-refresh, and why old copies are to be destroyed.`;
+refresh, and why old copies are to be destroyed.
+
+The result is printed for people, with --json as one JSON value: then a failure, too, is told on stdout. Progress is on the
+error output. Exit status: 0 done, 1 something failed or is missing, 2 the command line is wrong.`;
 
 const INDEXES_MAX = 10_000;
 /** EVM chains share their wallets; which one it is, is asked there. */
@@ -50,6 +53,8 @@ export interface Options {
   path: string;
   indexes: { first: number; last: number };
   sweep: SweepOptions | undefined;
+  /** Whether the result is printed as JSON. */
+  json: boolean;
 }
 
 /** @throws UsageError */
@@ -72,6 +77,7 @@ export function readOptions(args: string[]): Options {
     path,
     indexes: readIndexes(values.indexes),
     sweep,
+    json: values.json,
   };
 }
 
@@ -94,6 +100,7 @@ function parse(args: string[]) {
         reserve: { type: 'string' },
         'fee-rate': { type: 'string' },
         send: { type: 'boolean', default: false },
+        json: { type: 'boolean', default: false },
       },
     }).values;
   } catch (error) {

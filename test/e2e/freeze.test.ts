@@ -46,7 +46,6 @@ async function newAgent(name: string): Promise<{ id: string; address: Address }>
 interface Paid {
   readonly id: string;
   readonly to: Address;
-  readonly notice: string | null;
 }
 /** Asks for a payment of 1 USDC to somebody new. */
 async function pay(agent: { id: string }): Promise<Paid> {
@@ -56,7 +55,7 @@ async function pay(agent: { id: string }): Promise<Paid> {
     ...{ to_address: to, amount: '1', token: 'USDC' },
   });
   expect(status).toBe(200);
-  return { id: body.id, to, notice: body.notice };
+  return { id: body.id, to };
 }
 const payMany = (agent: { id: string }, count: number) => Promise.all(Array.from({ length: count }, () => pay(agent)));
 // biome-ignore lint/suspicious/noExplicitAny: a transaction as on the wire

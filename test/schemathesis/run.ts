@@ -3,14 +3,23 @@ import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
+import { printResult, readArguments } from '../../shared/command-line.ts';
 import { startMerchant } from '../support/merchant.ts';
 import { type OwnStack, startOwnStack } from '../support/own-stack.ts';
 import { makeThings, openOther, type Words } from './things.ts';
 
 // Holds a whole installation against its own OpenAPI document: once with an API key, once with an access token.
-// Usage: run.ts [--st PROGRAM] [--results FILE] [-- ARGUMENT …]; what follows `--` is for the program, such as
-// `--include-operation-id createAgent`. The exit code is the number of passes that failed.
+
+const usage = `Usage: npm run schemathesis [-- --st PROGRAM] [--results FILE] [--json] [-- ARGUMENT …]
+
+  --st PROGRAM      Schemathesis; default st
+  --results FILE    where the counts go as JSON
+  --json            prints the counts as one JSON value, and everything else on the error output
+  --help            this text
+
+  What follows a second -- is for Schemathesis, such as --include-operation-id createAgent. Exit status: 0 both passes found
+  nothing, 1 one found something or failed, 2 the command line is wrong.
+`;
 
 /** Of a pass; a minute is usual on two cores, several where they are busy with something else. */
 const longestPassMs = 15 * 60_000;
@@ -27,20 +36,21 @@ interface Header {
   readonly value: string;
 }
 
-const { values, positionals } = parseArgs({
+const { values, positionals } = readArguments(usage, {
   options: { st: { type: 'string', default: 'st' }, results: { type: 'string' } },
   allowPositionals: true,
 });
-process.exitCode = await main({ ...values, more: positionals });
+process.exitCode = (await main({ ...values, more: positionals })) === 0 ? 0 : 1;
 
 interface Wanted {
   readonly st: string;
   readonly results?: string | undefined;
+  readonly json?: boolean | undefined;
   /** Further arguments of the program. */
   readonly more: readonly string[];
 }
 
-async function main({ st, results, more }: Wanted): Promise<number> {
+async function main({ st, results, json = false, more }: Wanted): Promise<number> {
   // Wrong credentials are sent for every operation, from one address.
   const stack = await startOwnStack({ env: { PURSER_FAILED_AUTH_PER_MINUTE: '10000' } });
   const merchant = await startMerchant({ rpcUrl: stack.rpcUrl, token: stack.usdcAddress });
@@ -49,13 +59,14 @@ async function main({ st, results, more }: Wanted): Promise<number> {
     const failed: string[] = [];
     const passes = await passesOf(stack);
     for (const pass of passes) {
-      console.log(`\nSchemathesis, ${pass.name}`);
-      const code = await runPass({ st, more, pass, words, baseUrl: stack.baseUrl });
+      (json ? console.error : console.log)(`\nSchemathesis, ${pass.name}`);
+      const code = await runPass({ st, json, more, pass, words, baseUrl: stack.baseUrl });
       if (code !== 0) failed.push(pass.name);
     }
     const counts = { passed: passes.length - failed.length, failed: failed.length };
     if (results !== undefined) writeFileSync(results, JSON.stringify(counts));
-    console.log(`schemathesis: ${counts.passed} passed, ${counts.failed} failed`);
+    const show = () => `schemathesis: ${counts.passed} passed, ${counts.failed} failed`;
+    printResult(counts, { json, show });
     return failed.length;
   } finally {
     await merchant.stop();
@@ -101,6 +112,7 @@ interface Operation {
 /** @returns the exit code of the program, or 1 */
 async function runPass(o: {
   st: string;
+  json: boolean;
   more: readonly string[];
   pass: Pass;
   words: Words;
@@ -117,7 +129,11 @@ async function runPass(o: {
     const without = o.pass.without.flatMap((operationId) => ['--exclude-operation-id', operationId]);
     const args = ['run', `${o.baseUrl}/openapi.json`, '--checks', 'all', '--no-color', ...without, ...o.more];
     return await new Promise((resolve, reject) => {
-      const child = spawn(o.st, args, { cwd: dir, stdio: ['ignore', 'inherit', 'inherit'], timeout: longestPassMs });
+      const child = spawn(o.st, args, {
+        cwd: dir,
+        stdio: ['ignore', o.json ? 2 : 'inherit', 'inherit'],
+        timeout: longestPassMs,
+      });
       child.once('error', reject);
       child.once('exit', (code) => resolve(code ?? 1));
     });

@@ -42,7 +42,7 @@ export function createAdmin({ databaseUrl }: { databaseUrl: () => string }): {
       }
     },
     runProcess: (args, env = {}) =>
-      promisify(execFile)(process.execPath, [admin, ...args], { env: withDefaults(env) }).then(
+      promisify(execFile)(process.execPath, [admin, ...args, '--json'], { env: withDefaults(env) }).then(
         ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
         (error: Ran) => error,
       ),
