@@ -1,43 +1,71 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type Client,
   QueryNotRegisteredError,
   QueryRejectedError,
   WorkflowExecutionAlreadyStartedError,
+  WorkflowFailedError,
   type WorkflowHandle,
 } from '@temporalio/client';
-import { messageNames, queues, type RestoreInput, type RestoreResult, workflowNames } from '../../shared/temporal.ts';
-import { createTemporalGateway } from '../temporal-gateway.ts';
+import {
+  messageNames,
+  queues,
+  type ReadinessResult,
+  type RestoreInput,
+  type RestoreResult,
+  workflowNames,
+} from '../../shared/temporal.ts';
 import { UsageError } from '../usage-error.ts';
 
 /** How often it is asked how far it is. */
 const pollMs = 1_000;
-/** How long a signer that is away is waited for: it may be starting. */
-const signersWaitMs = 10_000;
-/** The same where no worker says how the signers are. */
-const workersWaitMs = 60_000;
+/** How long a signer that is away is waited for, from when it is known: it may be starting, or slow. */
+const signersWaitMs = 20_000;
+/** The same where no worker says how the signers are, and how long one look may take. */
+const [workersWaitMs, lookMs] = [120_000, 10_000];
 
 /**
  * Waits until all three signers answer the workers: what two of them have signed, the third may not know.
  * @throws UsageError naming who is away; nothing was changed then
  */
 export async function requireAllSigners(client: Client, { tell }: { tell: (words: string) => void }): Promise<void> {
-  const { readiness } = createTemporalGateway({ client, decisionWaitMs: 0, log: { warn: () => {} } });
   const startedAt = performance.now();
+  let awaySince: number | undefined;
   for (let isTold = false; ; isTold = true) {
-    const answer = await readiness().catch(() => undefined);
-    const away = answer?.signers.filter(({ ok }) => !ok) ?? [];
-    if (answer && away.length === 0) return;
-    const waitMs = answer ? signersWaitMs : workersWaitMs;
-    if (performance.now() - startedAt >= waitMs)
+    const signers = await lookAtSigners(client);
+    const away = signers?.filter(({ ok }) => !ok) ?? [];
+    if (signers && away.length === 0) return;
+    const now = performance.now();
+    if (signers) awaySince ??= now;
+    if (signers && now - awaySince! >= signersWaitMs) throw new UsageError(inWords(away));
+    if (now - startedAt >= workersWaitMs)
       throw new UsageError(
-        answer
-          ? `${away.map(({ party, error }) => `Signer ${party} does not answer (${error ?? 'no reason given'}).`).join(' ')} Reconcile needs all three signers, for what two of them signed the third one may not know. Nothing was changed: bring it back (npm run signers -- status), then reconcile again.`
-          : 'No worker says how the signers are. Nothing was changed: start workers of the queues wallet and wallet-signing, then reconcile again.',
+        'No worker says how the signers are. Nothing was changed: start workers of the queues wallet and wallet-signing, then reconcile again.',
       );
-    if (!isTold) tell(answer ? 'Waits for a signer that does not answer.' : 'Waits for the workers.');
+    if (!isTold) tell(signers ? 'Waits for a signer that does not answer.' : 'Waits for the workers.');
     await sleep(pollMs);
   }
+}
+
+/** The signers as the workers see them; undefined where nobody says. */
+async function lookAtSigners({ workflow }: Client): Promise<ReadinessResult['signers'] | undefined> {
+  try {
+    const { signers } = await workflow.execute<() => Promise<ReadinessResult>>(workflowNames.readiness, {
+      workflowId: `readiness/${randomUUID()}`,
+      taskQueue: queues.wallet,
+      workflowExecutionTimeout: lookMs,
+    });
+    return signers;
+  } catch (error) {
+    if (error instanceof WorkflowFailedError) return undefined;
+    throw error;
+  }
+}
+
+function inWords(away: ReadinessResult['signers']): string {
+  const each = away.map(({ party, error }) => `Signer ${party} does not answer (${error ?? 'no reason given'}).`);
+  return `${each.join(' ')} Reconcile needs all three signers, for what two of them signed the third one may not know. Nothing was changed: bring it back (npm run signers -- status), then reconcile again.`;
 }
 
 /**
