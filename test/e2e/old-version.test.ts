@@ -54,8 +54,12 @@ let payer: Payer;
 let asker: Payer;
 /** Its payments wait for signers. */
 let patient: Payer;
+/** It is frozen by this version, and paid by the other one. */
+let frozen: Payer;
 const payers: Payer[] = [];
 const payments: Payment[] = [];
+/** Taken while frozen. */
+let held: Payment;
 
 const node = () =>
   createNodeClient({ mode: 'anvil', chain: anvil, transport: http(stack.rpcUrl) }).extend(publicActions);
@@ -148,6 +152,28 @@ async function end(version: Version, { asked, sped, unmined, unsigned }: Begun):
   for (const one of [asked, sped, unmined, unsigned]) await confirmed(version, one);
 }
 
+/** By the command of this version; resolves when all signers know it. */
+async function setFrozen(verb: 'freeze' | 'unfreeze'): Promise<void> {
+  const wait = String(soonMs / 1_000);
+  await stack.run('new', 'api/admin.ts', [verb, 'agent', '--id', frozen.id, '--wait', wait]);
+  await eventually(
+    () => pool.query('select from freeze_orders where told >= version'),
+    ({ rowCount }) => rowCount === 1,
+    { timeoutMs: soonMs },
+  );
+}
+
+/** The old worker asks the signers again and again, and gets nothing. */
+async function expectRefusedBySigners({ id }: Payment): Promise<void> {
+  const { workflow } = new Client({ connection });
+  const attempts = async () => {
+    const { raw } = await workflow.getHandle(id).describe();
+    return raw.pendingActivities?.find(({ activityType }) => activityType?.name === 'sign')?.attempt ?? 0;
+  };
+  await eventually(attempts, (count) => count >= 3, { timeoutMs: soonMs });
+  expect((await clients.old.get(`/transactions/${id}`)).body).toMatchObject({ status: 'pending', hash: null });
+}
+
 /** Nobody was paid less, more or twice, and every sum agrees. */
 async function expectExact(): Promise<void> {
   for (const { to, amount } of payments) expect(await usdcOf(to)).toBe(parseUnits(amount, 6));
@@ -197,6 +223,7 @@ describe.skipIf('reason' in released)(`the version that was released last (${tit
     payer = await makePayer('payer');
     asker = await makePayer('asker');
     patient = await makePayer('patient');
+    frozen = await makePayer('frozen');
     const rules = { threshold: '0.5', approvers: [approver] };
     const policy = await clients.old.post('/policies', { agent_id: asker.id, type: 'human_approval', rules });
     expect([policy.status, policy.body]).toEqual([200, expect.anything()]);
@@ -251,15 +278,26 @@ describe.skipIf('reason' in released)(`the version that was released last (${tit
   });
 
   it('takes its place again when need be, but for the signers: what this one has begun is ended by it', async () => {
+    await setFrozen('freeze');
     const begun = await begin('new');
     await stack.start('old', 'worker');
     await Promise.all([stack.stop('new', 'worker'), stack.stop('new', 'api')]);
     await stack.start('old', 'api');
     await end('old', begun);
     await pay('old');
+    held = await post('old', frozen);
+    await expectRefusedBySigners(held);
     await stack.stop('new', 3);
     await expect(stack.start('old', 3)).rejects.toThrow(/it is of version \d+, this program knows versions up to \d+/);
     await stack.start('new', 3);
+  });
+
+  it('is replaced once more, and what signers held back because it was frozen is paid once that is lifted', async () => {
+    await stack.start('new', 'worker');
+    await stack.stop('old', 'worker');
+    await setFrozen('unfreeze');
+    await confirmed('old', held);
+    await pay('old');
   });
 
   it('leaves nothing unpaid, nothing paid twice and no history that cannot be gone on with', async () => {

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { EvmTransaction } from '../../../shared/domain/receipt.ts';
 import { createSignerClient, type SignerClient, type SignerEndpoint } from '../../../signer/client.ts';
 import { SignerUnavailable } from '../../../signer/errors.ts';
 import { loadCoordinatorIdentity, loadSignerIdentity } from '../../../signer/identity.ts';
@@ -12,10 +13,11 @@ import { PARTIES, type Party } from '../../../signer/parties.ts';
 import { ANSWER_HEADER, REQUEST_HEADER, signAnswer } from '../../../signer/wire.ts';
 
 const address = '0x00000000000000000000000000000000000000aa';
-const transaction = {
-  ...{ chainId: 31_337, nonce: 0, to: '0x00000000000000000000000000000000000000bb', valueWei: '1', data: '0x' },
+const payee = '0x00000000000000000000000000000000000000bb';
+const transaction: EvmTransaction = {
+  ...{ chainId: 31_337, nonce: 0, to: payee, valueWei: '1', data: '0x' as const },
   ...{ gas: '21000', maxFeePerGasWei: '2', maxPriorityFeePerGasWei: '1' },
-} as const;
+};
 const dir = mkdtempSync(join(tmpdir(), 'purser-later-'));
 const servers: Server[] = [];
 let client: SignerClient;
