@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createSignerClient, type SignerClient } from '../../signer/client.ts';
 import { PARTIES } from '../../signer/parties.ts';
+import { eventually } from '../support/client.ts';
 import {
   createNamespace,
   type LineState,
@@ -28,7 +29,8 @@ describe.skipIf(namespacesMissing)(
       for (const index of [1, 2]) namespaces.push(createNamespace(index));
       signers = await startSigners({ network: (party) => namespaces[party - 1] });
       client = createSignerClient({ signers: signers.endpoints, identity: signers.coordinatorIdentity });
-      const key = await client.generateKey({ keyId: 'ckey_main' });
+      // On a busy machine not within the time that one try has.
+      const key = await eventually(() => client.generateKey({ keyId: 'ckey_main' }), Boolean, { timeoutMs: 400_000 });
       sign = timeSignatures({ client, nextPayment: differentPayments({ policyKey: signers.policyKey, key }) });
     });
     afterAll(async () => {

@@ -4,6 +4,7 @@ import { createSignerClient, type SignerClient, type SignerClientOptions } from 
 import type { SignRequest } from '../../signer/coordinate-sign.ts';
 import { SignerUnavailable } from '../../signer/errors.ts';
 import { othersThan, PARTIES, type Party } from '../../signer/parties.ts';
+import { eventually } from '../support/client.ts';
 import { type Link, type LinkState, startLink } from '../support/link.ts';
 import { startSigners, type TestSigners } from '../support/signers.ts';
 import {
@@ -26,7 +27,9 @@ const clients: SignerClient[] = [];
 
 beforeAll(async () => {
   signers = await startSigners();
-  const key = await newClient().client.generateKey({ keyId: 'ckey_main' });
+  const { client } = newClient();
+  // On a busy machine not within the time that one try has.
+  const key = await eventually(() => client.generateKey({ keyId: 'ckey_main' }), Boolean, { timeoutMs: 400_000 });
   nextPayment = differentPayments({ policyKey: signers.policyKey, key });
 });
 afterAll(async () => {
