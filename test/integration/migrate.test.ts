@@ -47,9 +47,14 @@ async function migrationsOf(client: pg.Client): Promise<number> {
   const { rows } = await client.query<{ count: number }>('select count(*)::int from pgmigrations');
   return rows[0]!.count;
 }
+// Other tests use other databases of the same server.
+const ofThisDatabase = `select from pg_stat_activity
+  where datname = current_database() and wait_event_type = 'Lock' and wait_event = $1`;
+const advisoryLocks = `select from pg_locks where locktype = 'advisory' and granted
+  and database = (select oid from pg_database where datname = current_database())`;
 const waitingFor = (client: pg.Client, what: string) =>
   eventually(
-    () => client.query(`select from pg_stat_activity where wait_event_type = 'Lock' and wait_event = $1`, [what]),
+    () => client.query(ofThisDatabase, [what]),
     ({ rowCount }) => rowCount! > 0,
   );
 
@@ -97,7 +102,7 @@ describe('the migration of the schema', () => {
       // Another process waits for the lock of the dead one no longer than the server takes to notice its end.
       const second = startMigrating(url);
       await eventually(
-        () => client.query(`select from pg_locks where locktype = 'advisory' and granted`),
+        () => client.query(advisoryLocks),
         ({ rowCount }) => rowCount === 1,
       );
       expect(await migrationsOf(client)).toBe(before);

@@ -24,6 +24,7 @@ import { createPool, inTransaction, type Pool } from '../../../shared/db/pool.ts
 import { wishFor } from '../../../shared/db/slots.ts';
 import { getTransaction } from '../../../shared/db/transactions.ts';
 import { getX402Payment } from '../../../shared/db/x402-payments.ts';
+import { endUnsent } from '../../../shared/end-unsent.ts';
 import { importReceiptKey, verifyReceipt } from '../../../shared/receipt.ts';
 import { bestOf } from '../../support/best-of.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
@@ -100,6 +101,18 @@ describe('what is frozen', () => {
     );
     expect((await allot(id, prepared)).outcome).toBe('allotted');
     expect((await row(id)).notice).toBeNull();
+  });
+
+  it('keeps nothing of a payment that ended meanwhile', async () => {
+    const agent = await insertTestAgent(pool);
+    const id = await judged(agent);
+    await put(scopes.agent(agent));
+    expect(await allot(id, prepared)).toEqual({ outcome: 'frozen' });
+    await inTransaction(pool, async (db) =>
+      endUnsent(db, await row(id), { code: 'cancelled', message: 'It was cancelled.' }),
+    );
+    await lift(scopes.agent(agent));
+    expect(await takeThawed(pool, { limit: 10 })).toEqual([]);
   });
 
   it('leaves others alone', async () => {
@@ -296,7 +309,8 @@ describe('a freeze', () => {
 async function waiters(count: number): Promise<void> {
   for (;;) {
     const { rows } = await pool.query(
-      `select count(*)::int as count from pg_locks where locktype = 'advisory' and not granted`,
+      `select count(*)::int as count from pg_locks where locktype = 'advisory' and not granted
+         and database = (select oid from pg_database where datname = current_database())`,
     );
     if (rows[0].count >= count) return;
   }
