@@ -1,5 +1,6 @@
 import { cancelApprovals } from './db/approvals.ts';
 import { hasAttempts } from './db/attempts.ts';
+import { forgetFrozenPayment } from './db/freezes.ts';
 import { dropHolds } from './db/holds.ts';
 import type { Queryable } from './db/pool.ts';
 import { closeReservation } from './db/reservations.ts';
@@ -47,6 +48,7 @@ export async function endUnsigned(db: Queryable, row: TransactionRow, failure: F
   const isFailed = await failTransaction(db, { id: row.id, ...failure });
   await closeReservation(db, { paymentId: row.id, state: 'released' });
   await dropHolds(db, { ownerId: row.id });
+  await forgetFrozenPayment(db, row);
   if (!(await releaseSlot(db, { transactionId: row.id }))) await closeSlot(db, { transactionId: row.id });
   if (isFailed) await noteFailure(db, row, failure);
 }

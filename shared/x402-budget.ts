@@ -1,4 +1,5 @@
 import { cancelApprovals, remindOfSession } from './db/approvals.ts';
+import { forgetFrozenPayment } from './db/freezes.ts';
 import { closeHolds, dropHolds, putHolds } from './db/holds.ts';
 import type { Queryable } from './db/pool.ts';
 import { closeReservation } from './db/reservations.ts';
@@ -78,6 +79,7 @@ export async function overX402Payment(db: Queryable, row: X402PaymentRow): Promi
 }
 
 async function giveBack(db: Queryable, row: X402PaymentRow): Promise<void> {
+  await forgetFrozenPayment(db, row);
   await closeReservation(db, { paymentId: row.id, state: 'released' });
   await dropHolds(db, { ownerId: row.id });
   await restoreBudget(db, { id: row.session_id, minor: BigInt(row.amount_minor) + BigInt(row.fee_minor) });

@@ -164,6 +164,11 @@ export async function noteFrozenPayment(
   );
 }
 
+/** A payment that has ended waits for nothing. */
+export async function forgetFrozenPayment(db: Queryable, { id }: { id: string }): Promise<void> {
+  await db.query('delete from frozen_payments where payment_id = $1', [id]);
+}
+
 /** Takes payments that waited because they were frozen and are not any more, longest waiting first. @returns their ids */
 export async function takeThawed(db: Queryable, { limit }: { limit: number }): Promise<string[]> {
   const { rows } = await db.query<{ payment_id: string }>(

@@ -76,6 +76,13 @@ describe('the workflow that tells the signers what is frozen', () => {
     expect(await bestOf(freezing, { withinMs: 1_000 })).toBeLessThan(1_000);
   });
 
+  it('goes before payments that wait for a worker', async () => {
+    await startFreeze(world.client);
+    const { workflowExecutionInfo } = (await handle().describe()).raw;
+    expect(workflowExecutionInfo?.priority?.priorityKey).toBe(1);
+    await handle().result();
+  });
+
   it('goes before signatures that wait for a place in the queue of the signers', async () => {
     const own = createSigningActivities({ signer: world.signer });
     const waiting = Promise.withResolvers<void>();
