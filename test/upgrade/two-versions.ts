@@ -14,7 +14,7 @@ import { type Child, startGuard, startProcess, waitUntilReady } from '../../dev/
 import { startApi } from '../../dev/services.ts';
 import { prepareKeys, signerEndpoints, startSigner } from '../../dev/signers.ts';
 import { startTemporal } from '../../dev/temporal.ts';
-import { deployToken, type LocalToken } from '../../dev/token.ts';
+import { deployToken } from '../../dev/token.ts';
 import type { Party } from '../../signer/client.ts';
 
 const run = promisify(execFile);
@@ -28,19 +28,15 @@ export type Service = 'api' | 'worker';
 /** One installation, whose processes may be of two versions at once: one database, one Temporal, one chain, the same keys. */
 export interface TwoVersions {
   readonly rpcUrl: string;
-  readonly token: LocalToken;
   readonly usdcAddress: Address;
   readonly databaseUrl: string;
   readonly temporalAddress: string;
-  readonly logDir: string;
   apiUrl(version: Version): string;
   /** Runs a program of a version to its end, with the settings of the services. @returns what it printed */
   run(version: Version, program: string, args?: readonly string[]): Promise<string>;
   /** Resolves once it is ready; a signer takes the place of the other version's, which has to be stopped. */
   start(version: Version, what: Service | Party): Promise<void>;
   stop(version: Version, what: Service | Party): Promise<void>;
-  /** Ends it by kill -9. */
-  kill(version: Version, what: Service | Party): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -155,22 +151,15 @@ export async function openTwoVersions({
   };
   return {
     rpcUrl: chain.rpcUrl,
-    token,
     usdcAddress: token.address,
     databaseUrl: postgres.appUrl,
     temporalAddress: temporal.address,
-    logDir: file('logs'),
     apiUrl: (version) => `http://${LOOPBACK}:${apiPorts[version]}`,
     run: runProgram,
     async start(version, what) {
       running.set(nameOf(version, what), await startOne(version, what));
     },
     stop: (version, what) => take(version, what).stop(),
-    async kill(version, what) {
-      const child = take(version, what);
-      process.kill(child.pid, 'SIGKILL');
-      await child.exited;
-    },
     async close() {
       await Promise.all([...running.values()].map((child) => child.stop()));
       await temporal.stop();
