@@ -7,7 +7,7 @@ const MAX_WORKERS = 2;
 const wholeStacks = {
   include: ['test/e2e/**/*.test.ts'],
   globalSetup: ['test/support/global-setup.ts', 'test/support/bundle-of-run.ts'],
-  testTimeout: 400_000,
+  testTimeout: 600_000,
   hookTimeout: 600_000,
 };
 /** Files of them that measure how long something takes: nothing else runs meanwhile. */
@@ -36,7 +36,7 @@ export default defineConfig({
           sequence: { groupOrder: 1 },
           include: ['test/integration/**/*.test.ts', 'test/replay/**/*.test.ts'],
           globalSetup: ['test/support/global-setup.ts'],
-          testTimeout: 400_000,
+          testTimeout: 600_000,
           hookTimeout: 300_000,
         },
       },

@@ -17,7 +17,7 @@ import { createTestClient, eventually, type TestClient } from '../support/client
 import { type OwnStack, startOwnStack } from '../support/own-stack.ts';
 
 const local = 'eip155:31337';
-const confirmWithinMs = 180_000;
+const confirmWithinMs = 300_000;
 
 let stack: OwnStack;
 let client: TestClient;
@@ -86,7 +86,7 @@ describe('an agent', () => {
   });
 
   it('F19 sends 50 payments at once, which two workers carry: 50 nonces, 50 confirmed, no gap', {
-    timeout: 400_000,
+    timeout: 900_000,
   }, async () => {
     const agent = await newAgent();
     const recipients = Array.from({ length: 50 }, stranger);
@@ -437,8 +437,11 @@ describe('an operator', () => {
   });
 
   it('sees everything ready, and which signer is missing', async () => {
-    const ready = await fetch(`${stack.baseUrl}/readyz`);
-    expect(ready.status).toBe(200);
+    await eventually(
+      () => fetch(`${stack.baseUrl}/readyz`),
+      ({ status }) => status === 200,
+      { timeoutMs: confirmWithinMs },
+    );
     await stack.halt('signer-2');
     try {
       const seen = await eventually(
