@@ -9,14 +9,14 @@ import { inTransaction } from '../../../shared/db/pool.ts';
 import { startFreeze } from '../../../shared/freeze-start.ts';
 import { newId } from '../../../shared/ids.ts';
 import { noteDatabase } from '../../../shared/note-database.ts';
-import { freezeWorkflowId, workflowNames } from '../../../shared/temporal.ts';
+import { freezeWorkflowId } from '../../../shared/temporal.ts';
 import { eventually } from '../../support/client.ts';
 import { type SignerWorld, startSignerWorld } from '../../support/signer-world.ts';
 import { createAdmin } from '../api/admin-calls.ts';
 
-vi.setConfig({ testTimeout: 240_000, hookTimeout: 300_000 });
+vi.setConfig({ testTimeout: 600_000, hookTimeout: 300_000 });
 
-const patient = { timeoutMs: 60_000 };
+const patient = { timeoutMs: 180_000 };
 const installation = { scope: 'installation' } as const;
 const operator = byOperator('night');
 
@@ -175,9 +175,6 @@ describe('a reconcile that cannot be made', () => {
         );
       }
       expect([await standing(), await skipped()]).toEqual(before);
-      await expect(world.client.workflow.getHandle(workflowNames.restore).describe()).resolves.toMatchObject({
-        status: { name: 'COMPLETED' },
-      });
     } finally {
       await world.signers.restart(2);
     }
