@@ -6,9 +6,11 @@ import { type Env, variableOf } from '../../../shared/read-env.ts';
 import type { Commands, WorkDependencies } from '../command.ts';
 import { checkChain } from './chains.ts';
 import { checkDatabase } from './database.ts';
+import { checkFees } from './fees.ts';
 import { type Finding, wrong } from './finding.ts';
 import { checkMail, checkProvider } from './services.ts';
 import { checkSettings } from './settings.ts';
+import { checkState } from './state.ts';
 import { checkTemporal } from './temporal.ts';
 
 /** Looks at everything that can be looked at from here, and changes nothing. Exit status 1 where something is wrong. */
@@ -30,6 +32,7 @@ async function examine({ pool, config: { environment, temporal }, env }: WorkDep
   const smtp = smtpServer.optional().safeParse(env.PURSER_SMTP_URL || undefined);
   const groups = await Promise.all([
     checkDatabase(pool, { environment }),
+    checkState(pool),
     checkTemporal(temporal),
     ...checkChains(environment, env),
     // A wrong one is told with the settings.
@@ -53,11 +56,14 @@ function checkChains(environment: 'sandbox' | 'production', env: Env): Promise<F
   return enabled.map((id) => {
     const variable = variableOf('PURSER_RPC', id);
     const urls = rpcUrls.safeParse(env[variable] || undefined);
-    return checkChain(registry.chain(id)!, urls.success ? urls.data : undefined, variable);
+    const chain = registry.chain(id)!;
+    if (!urls.success || !urls.data) return checkChain(chain, undefined, variable);
+    const all = Promise.all([checkChain(chain, urls.data, variable), checkFees(chain, urls.data, env)]);
+    return all.then((groups) => groups.flat());
   });
 }
 
-const marks = { ok: '✓', wrong: '✗', not_checked: '–' } as const;
+const marks = { ok: '✓', warning: '!', wrong: '✗', not_checked: '–' } as const;
 
 function render(checks: readonly Finding[]): string {
   const lines = checks.map(({ check, status, detail }) =>
@@ -66,5 +72,11 @@ function render(checks: readonly Finding[]): string {
       : `${marks[status]} ${check}: ${detail}`,
   );
   const faults = checks.filter(({ status }) => status === 'wrong').length;
-  return [...lines, '', faults === 0 ? 'Nothing is wrong.' : `${faults} of ${checks.length} are wrong.`].join('\n');
+  const warnings = checks.filter(({ status }) => status === 'warning').length;
+  const also = warnings === 0 ? '' : ` ${warnings} should be looked at (!).`;
+  return [
+    ...lines,
+    '',
+    `${faults === 0 ? 'Nothing is wrong.' : `${faults} of ${checks.length} are wrong.`}${also}`,
+  ].join('\n');
 }

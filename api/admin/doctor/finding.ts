@@ -2,7 +2,8 @@
 export interface Finding {
   /** What was looked at. */
   readonly check: string;
-  readonly status: 'ok' | 'wrong' | 'not_checked';
+  /** `warning`: somebody should know it, and nothing is broken by it. */
+  readonly status: 'ok' | 'warning' | 'wrong' | 'not_checked';
   /** What was seen; for what is wrong, with what to do. Never a secret. */
   readonly detail: string;
 }
@@ -11,6 +12,7 @@ export interface Finding {
 export const lookMs = 10_000;
 
 export const ok = (check: string, detail: string): Finding => ({ check, status: 'ok', detail });
+export const warning = (check: string, detail: string): Finding => ({ check, status: 'warning', detail });
 export const wrong = (check: string, detail: string): Finding => ({ check, status: 'wrong', detail });
 
 /** @param variables whose setting would let it be looked at */
