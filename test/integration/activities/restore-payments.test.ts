@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createListSigned, createReadSigned, type SignedPayment } from '../../../activities/list-signed.ts';
 import { createRestorePayments } from '../../../activities/restore-payments.ts';
 import { createRegistry } from '../../../shared/chain/registry.ts';
@@ -12,7 +12,7 @@ import { createPool, type Pool } from '../../../shared/db/pool.ts';
 import { findSlot, insertSlot } from '../../../shared/db/slots.ts';
 import { failTransaction, getTransaction, insertTransaction, storeDecision } from '../../../shared/db/transactions.ts';
 import { getX402Payment } from '../../../shared/db/x402-payments.ts';
-import type { PolicyReceipt, SignPayload } from '../../../shared/domain/receipt.ts';
+import type { BitcoinTransaction, PolicyReceipt, SignPayload } from '../../../shared/domain/receipt.ts';
 import type { RestoreFinding } from '../../../shared/domain/restore.ts';
 import { signReceipt } from '../../../shared/receipt.ts';
 import { createSignerClient, type SignerClient } from '../../../signer/client.ts';
@@ -23,6 +23,7 @@ import {
   NILE,
   REGTEST,
   requestsFor,
+  someCoin,
   TRON_TOKEN,
   tronPayment,
   tronTokenPayment,
@@ -30,6 +31,8 @@ import {
 } from '../../support/family-payments.ts';
 import { nativeTransfer, RECIPIENT, type TestKey, TOKEN } from '../../support/payments.ts';
 import { startSigners, type TestSigners } from '../../support/signers.ts';
+
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 300_000 });
 
 const LOCAL = 'eip155:31337';
 const registry = createRegistry({
@@ -66,12 +69,11 @@ beforeEach(async () => {
 });
 
 const newPaymentId = (kind = 'tx') => `${kind}_${randomUUID()}`;
-/** Has the signers sign a payment of this family. */
-async function sign(payment: FamilyPayment): Promise<string> {
-  const transactionId = newPaymentId();
-  for (const request of await requestsFor({ ...payment, transactionId }, { policyKey: signers.policyKey }))
-    await signer.sign(request);
-  return transactionId;
+/** Has the signers sign a payment of this family. @param parts of what is to be signed for it, how much they come to */
+async function sign(payment: FamilyPayment, { id = newPaymentId(), parts = Number.POSITIVE_INFINITY } = {}) {
+  const requests = await requestsFor({ ...payment, transactionId: id }, { policyKey: signers.policyKey });
+  for (const request of requests.slice(0, parts)) await signer.sign(request);
+  return id;
 }
 /** Has the signers sign something of the wallet on the local chain. */
 async function signEvm(p: { id: string; intent: Partial<PolicyReceipt['intent']>; payload: SignPayload }) {
@@ -96,8 +98,9 @@ const read = (
   from = signer,
 ): Promise<Awaited<ReturnType<ReturnType<typeof createReadSigned>>>> =>
   inActivity.run(createReadSigned({ signer: from }), ids);
-async function restore(ids: readonly string[], { dryRun = false } = {}): Promise<RestoreFinding[]> {
-  const restorePayments = createRestorePayments({ pool, registry, clock: databaseClock });
+async function restore(ids: readonly string[], { dryRun = false, laterMs = 0 } = {}): Promise<RestoreFinding[]> {
+  const clock: typeof databaseClock = async (db) => new Date((await databaseClock(db)).getTime() + laterMs);
+  const restorePayments = createRestorePayments({ pool, registry, clock });
   return inActivity.run(restorePayments, { ...(await read(ids)), dryRun });
 }
 const kinds = (found: readonly RestoreFinding[]) => found.map(({ what }) => what);
@@ -283,5 +286,119 @@ describe('what the signers signed is stored again, once', () => {
     const partly = createSignerClient({ signers: endpoints, identity: signers.coordinatorIdentity });
     await expect(read([id], partly)).rejects.toThrow(/only with all three signers/);
     partly.close();
+  });
+});
+
+/** Payments that the database has given a coin each, as `<txid>:<vout>`. */
+async function coinsOf(id: string): Promise<string[]> {
+  const { rows: coins } = await pool.query('select txid, vout from coins where transaction_id = $1', [id]);
+  return coins.map(({ txid, vout }) => `${txid}:${vout}`).toSorted();
+}
+const holdsOf = async (id: string) =>
+  (await pool.query('select asset, amount_minor from holds where owner_id = $1 and closed_at is null', [id])).rows;
+function bitcoinOf({ payload }: FamilyPayment): BitcoinTransaction {
+  if (payload.kind !== 'bitcoin-transaction') throw new Error(`It is a ${payload.kind}.`);
+  return payload.transaction;
+}
+const inputsOf = (payment: FamilyPayment) =>
+  bitcoinOf(payment)
+    .inputs.map(({ txid, vout }) => `${txid}:${vout}`)
+    .toSorted();
+
+describe('coins that are under way', () => {
+  it('stay taken, with what they may cost, by every version that was signed', async () => {
+    const cheap = bitcoinPayment(key);
+    const { inputs, outputs } = bitcoinOf(cheap);
+    const [paid, change] = outputs;
+    const cheaper = bitcoinPayment(key, { inputs, outputs: [paid!, { ...change!, valueSat: '49500' }] });
+    const id = await sign(cheaper);
+    await sign(cheap, { id });
+    expect(kinds(await restore([id]))).toContain('payment_recreated');
+    expect(await coinsOf(id)).toEqual(inputsOf(cheap));
+    expect(await holdsOf(id)).toEqual([{ asset: 'native', amount_minor: '151000' }]);
+    const attempts = await findAttempts(pool, { transactionId: id });
+    expect(attempts.map(({ version, purpose }) => `${version} ${purpose}`).toSorted()).toEqual([
+      '1 payment',
+      '2 payment',
+    ]);
+    expect(await findSlot(pool, { transactionId: id })).toMatchObject({
+      ...{ nonce: null, version: 2, purpose: 'payment', payload: cheap.payload },
+    });
+    expect(await findMismatches(pool)).toEqual([]);
+  });
+
+  it('are taken from a payment that was given one of them and of which nothing was signed', async () => {
+    const first = await sign(bitcoinPayment(key));
+    await restore([first]);
+    const payment = bitcoinPayment(key);
+    const id = await sign(payment);
+    const other = newPaymentId();
+    await know({ ...(await read([id])).payments[0]!, id: other });
+    const { wallet_id: walletId } = (await getTransaction(pool, { id: other }))!;
+    const { inputs } = bitcoinOf(payment);
+    await insertSlot(pool, {
+      ...{ walletId, chain: REGTEST, nonce: null, transactionId: other, payload: payment.payload },
+      coins: [inputs[1]!],
+    });
+    expect(kinds(await restore([id]))).toEqual(['place_given_up', 'payment_recreated']);
+    expect([await coinsOf(id), await coinsOf(other)]).toEqual([inputsOf(payment), []]);
+    expect(await findSlot(pool, { transactionId: other })).toBeUndefined();
+    expect(await coinsOf(first)).toHaveLength(2);
+  });
+
+  it('are never given to two payments that were signed', async () => {
+    const payment = bitcoinPayment(key);
+    const id = await sign(payment);
+    await restore([id]);
+    // The signers themselves refuse a second one.
+    await expect(sign(bitcoinPayment(key, { inputs: [bitcoinOf(payment).inputs[0]!, someCoin()] }))).rejects.toThrow(
+      /slot|coin/,
+    );
+    expect(await coinsOf(id)).toEqual(inputsOf(payment));
+  });
+
+  it('stay taken by one that was signed in part only, and nothing of it is sent', async () => {
+    const payment = bitcoinPayment(key);
+    const id = await sign(payment, { parts: 1 });
+    const found = await restore([id]);
+    expect(found.find(({ what }) => what === 'payment_recreated')?.detail).toMatch(/was begun to be signed at/);
+    expect(await findAttempts(pool, { transactionId: id })).toEqual([]);
+    expect(await coinsOf(id)).toEqual(inputsOf(payment));
+    expect(await getTransaction(pool, { id })).toMatchObject({ status: 'pending', status_detail: 'signing' });
+    expect(await restore([id])).toEqual([]);
+    // Signed whole later, it is completed.
+    await sign(payment, { id });
+    expect(kinds(await restore([id]))).toEqual(['payment_completed']);
+    expect(await findAttempts(pool, { transactionId: id })).toHaveLength(1);
+    expect(await findMismatches(pool)).toEqual([]);
+  });
+});
+
+describe('a transaction that expires', () => {
+  it('is stored with its end also when that is past: the chain alone says whether it was taken before', async () => {
+    const payment = tronPayment(key);
+    const id = await sign(payment);
+    expect(kinds(await restore([id], { laterMs: 3_600_000 }))).toContain('payment_recreated');
+    expect(await getTransaction(pool, { id })).toMatchObject({ status: 'pending', status_detail: 'broadcast' });
+    expect(await findSlot(pool, { transactionId: id })).toMatchObject({
+      ...{ nonce: null, version: 1, purpose: 'payment', end_code: null, payload: payment.payload },
+    });
+    expect(await holdsOf(id)).toEqual([{ asset: 'native', amount_minor: '6100000' }]);
+    expect(await findAttempts(pool, { transactionId: id })).toHaveLength(1);
+    expect(await findMismatches(pool)).toEqual([]);
+  });
+
+  it('stands against going on while it may be taken and the database holds it for failed, and not any longer', async () => {
+    const first = await sign(tronPayment(key));
+    await restore([first]);
+    const id = await sign(tronPayment(key));
+    await know((await read([id])).payments[0]!);
+    const decision = { outcome: 'allow' as const, violations: [], approvals: [], warnings: [] };
+    await storeDecision(pool, { id, decisionId: 'dec_known', decision });
+    await failTransaction(pool, { id, code: 'dropped', message: 'no' });
+    expect(kinds(await restore([id]))).toEqual(['ended_but_signed']);
+    expect(kinds(await restore([id], { laterMs: 3_600_000 }))).toEqual([]);
+    expect(await getTransaction(pool, { id })).toMatchObject({ status: 'failed' });
+    expect(await findAttempts(pool, { transactionId: id })).toEqual([]);
   });
 });
