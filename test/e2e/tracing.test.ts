@@ -30,7 +30,10 @@ let agentId: string;
 beforeAll(async () => {
   collector = await startOtlpReceiverDouble();
   // At the level that is the default.
-  stack = await startOwnStack({ decides: true, env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, PURSER_LOG_LEVEL: 'info' } });
+  stack = await startOwnStack({
+    decides: true,
+    env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, PURSER_LOG_LEVEL: 'info' },
+  });
   client = createTestClient(stack);
   agentId = (await client.post('/agents', { agent_name: 'buyer', chain })).body.id;
 });

@@ -35,10 +35,16 @@ export interface TimedSignatures {
 const leastBoundMs = 2_000;
 /** After so long another pair of signers is asked. */
 const hedgeMs = 1_000;
+const leastAtOnceMs = 900;
 
 /** What a signature may take where one signer does not answer. @param usualMs what others took just before */
 export function boundMs(usualMs: readonly number[]): number {
   return Math.max(leastBoundMs, hedgeMs + 5 * Math.max(...usualMs));
+}
+
+/** Far less than it takes to find out that a signer does not answer, where the machine has time. @param usualMs as above */
+export function atOnceMs(usualMs: readonly number[]): number {
+  return Math.max(leastAtOnceMs, 3 * percentile(usualMs, 50));
 }
 
 export function timeSignatures(p: { client: SignerClient; nextPayment: () => Promise<SignRequest> }): TimedSignatures {
