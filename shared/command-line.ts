@@ -2,7 +2,7 @@ import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { showResult } from './show-result.ts';
 
 /** Exit status of every command for work that failed, or a result that says that something is wrong. */
-export const failedStatus = 1;
+const failedStatus = 1;
 /** For a command line, or a configuration, that is wrong: nothing was done. */
 export const usageStatus = 2;
 
