@@ -7,7 +7,7 @@ import {
   findUnsure,
   forgetVisits,
   isFrozenAndTold,
-  readNewestInstant,
+  readNewestSigned,
   secureKeys,
 } from '../shared/db/restored.ts';
 import { listUnwatchedChains } from '../shared/db/unattended.ts';
@@ -44,7 +44,7 @@ export function createRestoreActivities(deps: RestoreDependencies) {
 
     /** Whether nothing new is signed anywhere; and the newest instant that the database knows of, in ms. */
     async readStanding(): Promise<{ frozen: boolean; told: boolean; newestMs: number | null }> {
-      const [standing, newest] = [await isFrozenAndTold(pool), await readNewestInstant(pool)];
+      const [standing, newest] = [await isFrozenAndTold(pool), await readNewestSigned(pool)];
       return { ...standing, newestMs: newest?.getTime() ?? null };
     },
 

@@ -24,8 +24,8 @@ import {
 } from './proxies.ts';
 
 /**
- * How much further back than the newest thing that the database knows: clocks differ, and signing takes its time. At least
- * two days back from now in any case, for what was written since the restore is newer than what was lost.
+ * How much further back than the newest signature that the database knows: clocks differ, and signing takes its time. At
+ * least two days back from now in any case.
  */
 const marginMs = 60 * 60 * 1000;
 const leastMs = 48 * 60 * 60 * 1000;
@@ -96,7 +96,7 @@ export async function restore({ dryRun, isKept = false, sinceMs, progress }: Res
     report = addFindings(report, await secureKeys({ dryRun }));
   }
   if (!dryRun) await resumePayments();
-  report = addFindings(report, lossesOf(report, { lostFromMs }));
+  report = addFindings(report, lossesOf(report, { lostFromMs, isKept }));
   const ends = dryRun ? {} : await awaitEnds(restored, tell);
   return { dryRun, sinceMs: since, lostFromMs, compared, ends, report };
 }
@@ -119,7 +119,7 @@ async function lostWallets({ dryRun }: { dryRun: boolean }): Promise<RestoreFind
   return findings;
 }
 
-/** Waits until nothing new is signed anywhere. @returns the newest instant that the database knows of */
+/** Waits until nothing new is signed anywhere. @returns when the newest signature that the database knows was made */
 async function frozen(tell: (text: string) => void): Promise<number | null> {
   for (let waitedMs = 0; ; waitedMs += pauseMs) {
     const { frozen: isFrozen, told, newestMs } = await readStanding();
@@ -137,15 +137,19 @@ async function frozen(tell: (text: string) => void): Promise<number | null> {
   }
 }
 
-/** What nobody can mend, where something was lost with the database. */
-function lossesOf({ counts }: RestoreReport, { lostFromMs }: { lostFromMs: number | null }): RestoreFinding[] {
+/** What nobody can mend: of settings nobody knows any more whether they were changed. */
+function lossesOf(
+  { counts }: RestoreReport,
+  { lostFromMs, isKept }: { lostFromMs: number | null; isKept: boolean },
+): RestoreFinding[] {
   const recreated = counts.payment_recreated ?? 0;
   const isLost =
     recreated + (counts.agent_recreated ?? 0) + (counts.request_lost ?? 0) + (counts.payment_ended ?? 0) > 0;
-  if (!isLost) return [];
-  const since = lostFromMs === null ? '' : ` after ${new Date(lostFromMs).toISOString()} at the latest`;
+  if (isKept && !isLost) return [];
+  const newest =
+    lostFromMs === null ? '' : ` (the newest payment it knows as signed is of ${new Date(lostFromMs).toISOString()})`;
   const repeats = `The idempotency keys of ${recreated} payments are lost: a client that repeats such a request, because it has no answer, pays a second time. Give the clients the list of payment_recreated before they go on.`;
-  const settings = `Everything else that was changed${since} is lost: agents, policies, members, approvals, webhooks. API keys that were deleted work again, people who were removed can sign in again, and so can sessions that were ended: npm run admin -- revoke-all where in doubt. Limits that were lowered are as high as before.`;
+  const settings = `What else was changed since the database was backed up${newest} is lost: agents, policies, members, approvals, webhooks. Accounts and agents that were frozen since then are not frozen any more: freeze them again before you lift the freeze of all. API keys that were deleted work again, people who were removed can sign in again, and so can sessions that were ended: npm run admin -- revoke-all where in doubt. Limits that were lowered are as high as before.`;
   const settingsLost = { what: 'settings_lost' as const, id: '', detail: settings };
   return recreated === 0 ? [settingsLost] : [{ what: 'repeat_unknown', id: '', detail: repeats }, settingsLost];
 }

@@ -210,12 +210,14 @@ export async function secureKeys(
   return { skipped: skipped.rows.map(({ id }) => id), retired: retired.rows.map(({ id }) => id) };
 }
 
-/** The newest thing that the database knows of: what came later is lost. Null for one that knows nothing. */
-export async function readNewestInstant(db: Queryable): Promise<Date | null> {
+/**
+ * When what was signed last was made, as far as the database knows: what was signed later is lost. Nothing else tells that:
+ * requests, events and blocks are written after a restore as well, while all is frozen. Null where nothing was signed.
+ */
+export async function readNewestSigned(db: Queryable): Promise<Date | null> {
   const { rows } = await db.query<{ at: Date | null }>(
-    `select greatest((select max(created_at) from transactions), (select max(created_at) from x402_payments),
-                     (select max(created_at) from agents), (select max(created_at) from accounts),
-                     (select max(created_at) from events), (select max(seen_at) from chain_heads)) as at`,
+    `select greatest((select max(created_at) from attempts),
+                     (select max(created_at) from x402_payments where auth_nonce is not null)) as at`,
   );
   return rows[0]!.at;
 }
