@@ -3,18 +3,6 @@ import { defineConfig } from 'vitest/config';
 /** Two cores are the smallest machine that the suite is meant for; more workers than that only make timings noisy. */
 const MAX_WORKERS = 2;
 
-/** What each file of whole installations has: a stack of its own, for minutes. */
-const wholeStacks = {
-  include: ['test/e2e/**/*.test.ts'],
-  globalSetup: ['test/support/global-setup.ts', 'test/support/bundle-of-run.ts'],
-  testTimeout: 600_000,
-  hookTimeout: 600_000,
-};
-/** Files of them that measure how long something takes: nothing else runs meanwhile. */
-const alone = ['rolling-restart', 'signer-namespaces', 'signer-network', 'start'].map(
-  (name) => `test/e2e/${name}.test.ts`,
-);
-
 export default defineConfig({
   test: {
     pool: 'forks',
@@ -42,16 +30,15 @@ export default defineConfig({
       },
       {
         extends: true,
-        // After the others: a whole stack beside them would slow each other down. Two at a time, for much of it is waiting.
-        test: { ...wholeStacks, name: 'e2e', sequence: { groupOrder: 2 }, exclude: alone },
-      },
-      {
-        extends: true,
         test: {
-          ...wholeStacks,
-          name: 'e2e-alone',
-          sequence: { groupOrder: 3 },
-          include: alone,
+          name: 'e2e',
+          // After the others: timings of a whole stack mean nothing beside them.
+          sequence: { groupOrder: 2 },
+          include: ['test/e2e/**/*.test.ts'],
+          globalSetup: ['test/support/global-setup.ts', 'test/support/bundle-of-run.ts'],
+          testTimeout: 600_000,
+          hookTimeout: 600_000,
+          // Each file brings up a whole stack of its own.
           fileParallelism: false,
         },
       },

@@ -8,9 +8,10 @@ const batchSize = 100;
 /**
  * Tells every account of freezes of the whole installation: apart from the freeze itself, which must not wait for them.
  * Safe to repeat, and from several processes at once: each account is told once.
+ * @param o.atMost so many accounts; the rest are left to who comes next
  */
-export async function tellAccounts(pool: Pool): Promise<void> {
-  while (await tellSome(pool));
+export async function tellAccounts(pool: Pool, { atMost = Number.POSITIVE_INFINITY } = {}): Promise<void> {
+  for (let told = 0; told < atMost && (await tellSome(pool)); told += batchSize);
 }
 
 async function tellSome(pool: Pool): Promise<boolean> {

@@ -23,8 +23,10 @@ const thirdWaitMs = 3_000;
 const pollMs = 100;
 /** How often it is said that the signers are still waited for. */
 const sayEveryMs = 5_000;
-/** Freezes that `frozen` lists at most. */
+/** Freezes that `frozen` lists at most, the newest. */
 const maxListed = 1_000;
+/** Accounts that a freeze of everything tells before it answers. */
+const toldAtOnce = 500;
 
 const subjects = {
   all: { id: z.undefined().optional(), subjectOf: async (): Promise<FreezeSubject> => ({ scope: 'installation' }) },
@@ -81,7 +83,8 @@ function change(verb: 'freeze' | 'unfreeze', what: What): Command {
           await gateway.tellFreeze();
           return waitForSigners(pool, { version, waitSeconds, freezeProgress: gateway.freezeProgress });
         });
-        await tellAccounts(pool);
+        // Of thousands the workers tell the rest: whoever freezes at night must not wait for that.
+        await tellAccounts(pool, { atMost: toldAtOnce });
         const { confirmed } = signers;
         const isDone = confirmed.length >= signersToFreeze;
         if (!isDone && waitSeconds > 0) process.exitCode = 1;
@@ -106,8 +109,9 @@ export const freezeCommands: Commands = {
       () =>
       async ({ pool }) => {
         const { version, told } = await readFreezes(pool);
-        const rows = await listFreezes(pool, { limit: maxListed });
-        return { frozen: rows.map((row) => ({ ...named(row), ...renderFreeze(row) })), signers_told: told >= version };
+        const { freezes, total } = await listFreezes(pool, { limit: maxListed });
+        const frozen = freezes.map((row) => ({ ...named(row), ...renderFreeze(row) }));
+        return { frozen, total, signers_told: told >= version };
       },
   },
 };

@@ -125,10 +125,16 @@ export async function currentFreeze(
   return rows[0];
 }
 
-/** Everything that is frozen, oldest first. */
-export async function listFreezes(db: Queryable, { limit }: { limit: number }): Promise<FreezeRow[]> {
-  const { rows } = await db.query<FreezeRow>('select * from freezes order by created_at, id limit $1', [limit]);
-  return rows;
+/** What is frozen, newest first, and of how many things. */
+export async function listFreezes(
+  db: Queryable,
+  { limit }: { limit: number },
+): Promise<{ freezes: FreezeRow[]; total: number }> {
+  const { rows } = await db.query<FreezeRow & { total: number }>(
+    'select *, (count(*) over ())::int as total from freezes order by created_at desc, id desc limit $1',
+    [limit],
+  );
+  return { freezes: rows.map(({ total: _, ...row }) => row), total: rows[0]?.total ?? 0 };
 }
 
 /** Whose an agent is, deleted or not; for an operator, who names the agent alone. */

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { BitcoinPrepared } from '../../shared/chain/bitcoin/prepared.ts';
 import { type BitcoinOperator, createBitcoinOperator } from '../support/bitcoin-operator.ts';
 import { payee } from '../support/bitcoin-payees.ts';
 import {
@@ -158,7 +159,8 @@ describe('servers of a Bitcoin chain that lag, lie or fail', () => {
   it('believes nobody what a coin holds but the transaction that made it, and has nothing signed meanwhile', async () => {
     const { address } = await world.wallet({ coinsSat: [400_000n, 500_000n] });
     const alone = world.adapter({ urls: [proxies[0]!.url] });
-    const prepare = (adapter = alone) => adapter.prepare({ from: address, to, token: world.btc, amountMinor: 10_000n });
+    const prepare = (adapter = alone) =>
+      adapter.prepare({ from: address, to, token: world.btc, amountMinor: 450_000n });
     /** Asked again where a server is too slow to be heard. */
     const said = (adapter = alone) =>
       expect.poll(
@@ -219,6 +221,27 @@ describe('servers of a Bitcoin chain that lag, lie or fail', () => {
     proxies[0]!.set({});
     await said(fresh).toBe('ready');
     expect(proxies[0]!.asked().filter((path) => path.endsWith('/hex'))).toEqual([]);
+  });
+
+  it('pays from the coins that are proven while others cannot be', async () => {
+    const many = Array.from({ length: 40 }, (_, n) => 20_000n + BigInt(n));
+    const { address } = await world.wallet({ coinsSat: many });
+    const utxos = (await (await fetch(`${world.bitcoin.url}/address/${address}/utxo`)).json()) as {
+      txid: string;
+      value: number;
+    }[];
+    const smallest = utxos.find(({ value }) => value === 20_000)!.txid;
+    const hidden = utxos.filter(({ txid }) => txid === smallest).length;
+    lie((path, answer) => (path === `/tx/${smallest}/hex` ? { status: 404, body: 'Transaction not found' } : answer));
+    const adapter = world.adapter({ urls: [proxies[0]!.url] });
+    const prepare = () => adapter.prepare({ from: address, to, token: world.btc, amountMinor: 30_000n });
+    // Asked again where a server is too slow to be heard.
+    const prepared = (await until(
+      () => prepare().catch((error: Error) => error) as Promise<unknown>,
+      (answer) => (answer as Partial<BitcoinPrepared>).coins?.length === many.length - hidden,
+      { timeoutMs: 120_000 },
+    )) as BitcoinPrepared;
+    expect(prepared.coins.map(({ txid }) => txid)).not.toContain(smallest);
   });
 
   it('takes no coin that one server alone tells of, nor a value that it alone gives', async () => {

@@ -40,7 +40,10 @@ async function checkAlerts(pool: Pool): Promise<Finding[]> {
 }
 
 async function checkFreezes(pool: Pool): Promise<Finding[]> {
-  const [freezes, { version, told }] = await Promise.all([listFreezes(pool, { limit: maxFreezes }), readFreezes(pool)]);
+  const [{ freezes }, { version, told }] = await Promise.all([
+    listFreezes(pool, { limit: maxFreezes }),
+    readFreezes(pool),
+  ]);
   const untold =
     told < version
       ? [

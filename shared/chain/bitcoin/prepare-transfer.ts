@@ -15,7 +15,7 @@ const rateDecimals = 3;
 /**
  * Says what a payment may be built from and what it may cost: the wallet's confirmed coins, all as of one block, and the
  * fee rate.
- * @param prove throws where coins are not what servers say
+ * @param prove says which coins are what servers say; a payment is made of these alone
  * @param ceilingSatPerKvb the most that a thousand virtual bytes may cost
  * @throws FeeAboveCeiling, RpcUnavailable: both may pass
  */
@@ -52,22 +52,20 @@ export async function prepareTransfer(
       what: 'a virtual byte',
     });
   const rates = { satPerKvb: satPerKvb.toString(), ceilingSatPerKvb: ceilingSatPerKvb.toString() };
-  const quote = quoteTransfer({
-    payment: { chain: chain.id, from, to, amountSat: amountMinor },
-    coins,
-    rates,
-    balanceSat: confirmedSat,
-    underWaySat: confirmedSat - freeSat,
-  });
+  const payment = { chain: chain.id, from, to, amountSat: amountMinor };
+  const balances = { balanceSat: confirmedSat, underWaySat: confirmedSat - freeSat };
+  const quote = quoteTransfer({ payment, coins, rates, ...balances });
   if (quote.outcome === 'impossible') return simulationFailed(token, quote.reason);
   const { feeSat } = quote;
   if (quote.outcome === 'short')
     return { ...tooLittleForFee({ token, balanceSat: confirmedSat, amountSat: amountMinor, feeSat }), atBlock };
-  await prove({ owner: from, coins });
+  const proven = await prove({ owner: from, coins });
+  if (proven.doubt && quoteTransfer({ payment, coins: proven.coins, rates, ...balances }).outcome !== 'payable')
+    throw proven.doubt;
   return {
     outcome: 'ready',
     ...rates,
-    coins,
+    coins: proven.coins,
     maxFeeMinor: feeSat.toString(),
     atBlock,
     balanceMinor: confirmedSat.toString(),

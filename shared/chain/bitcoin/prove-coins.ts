@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { hex } from '@scure/base';
 import { RawOldTx, RawTx } from '@scure/btc-signer/script.js';
 import { sha256x2 } from '@scure/btc-signer/utils.js';
@@ -7,35 +8,69 @@ import { ask, type BitcoinClient } from './client.ts';
 import { scriptOf } from './parse-address.ts';
 import type { BitcoinCoin } from './prepared.ts';
 
-/** Each takes a request of its own; and coins that are remembered: they never change. */
+/** Each takes a request of its own; and outputs that are remembered: they never change. */
 const [transactionsAtOnce, maxRemembered] = [16, 10_000];
+/** What is not shown by then is left out this time: whoever prepares a payment has ten seconds for everything. */
+const longestMs = 4_000;
+
+/** What is certain of a wallet's coins. */
+export interface ProvenCoins {
+  readonly coins: readonly BitcoinCoin[];
+  /** Why others are missing; undefined where none is. */
+  readonly doubt: RpcUnavailable | undefined;
+}
 
 /**
  * Reads what coins hold from the transactions that made them, whose ids say that nothing of them was changed: a signature
  * over a coin with another value is void, and the signers hold every coin for ever to the value that they signed for.
- * @returns a check that asks once for each transaction. It throws RpcUnavailable where coins are not as servers said
+ * @returns a check that asks once for each transaction, those of the largest coins first. Whoever sends a wallet many small
+ *   coins out of large transactions must not stop its payments: coins that cannot be proven are as if they were not there
  */
 export function createCoinProof(client: BitcoinClient, { chain }: { chain: string }) {
   /** Scripts and values, by transaction and number. */
   const proven = new Map<string, string>();
 
-  return async function prove({ owner, coins }: { owner: string; coins: readonly BitcoinCoin[] }): Promise<void> {
-    const script = hex.encode(scriptOf(owner, chain));
-    const named = coins.map((coin) => ({ ...coin, key: `${coin.txid}:${coin.vout}` }));
-    const unproven = new Set(named.filter(({ key }) => !proven.has(key)).map(({ txid }) => txid));
-    const made = await inBatches([...unproven], transactionsAtOnce, (txids) => Promise.all(txids.map(outputsOf)));
-    for (const { key, valueSat } of named) {
-      const held = proven.get(key) ?? made.find((outputs) => outputs.has(key))?.get(key);
-      if (held !== `${script} ${valueSat}`) throw untrue({ key, valueSat, held });
-      remember(key, held);
+  return async function prove(wallet: { owner: string; coins: readonly BitcoinCoin[] }): Promise<ProvenCoins> {
+    const script = hex.encode(scriptOf(wallet.owner, chain));
+    const named = wallet.coins.map((coin) => ({ coin, key: `${coin.txid}:${coin.vout}` }));
+    const unproven = named.filter(({ key }) => !proven.has(key)).map(({ coin }) => coin);
+    const refusals = await readWithin(unproven.toSorted(bySize).map(({ txid }) => txid));
+    const coins: BitcoinCoin[] = [];
+    let doubt: RpcUnavailable | undefined;
+    for (const { coin, key } of named) {
+      const held = proven.get(key);
+      if (held === `${script} ${coin.valueSat}`) coins.push(coin);
+      else doubt ??= refusals.get(coin.txid) ?? untrue({ key, valueSat: coin.valueSat, held });
     }
+    return { coins, doubt };
   };
 
-  async function outputsOf(txid: string): Promise<ReadonlyMap<string, string>> {
+  /** @returns why transactions are not read, by id */
+  async function readWithin(txids: readonly string[]): Promise<ReadonlyMap<string, RpcUnavailable>> {
+    const refusals = new Map(txids.map((txid) => [txid, notShown(txid)]));
+    const end = new AbortController();
+    const read = async (txid: string) => {
+      try {
+        await readOutputsOf(txid);
+        refusals.delete(txid);
+      } catch (error) {
+        if (!(error instanceof RpcUnavailable)) throw error;
+        refusals.set(txid, error);
+      }
+    };
+    const reading = inBatches([...refusals.keys()], transactionsAtOnce, async (batch) =>
+      end.signal.aborted ? [] : Promise.all(batch.map(read)),
+    );
+    const late = delay(longestMs, undefined, { signal: end.signal }).catch(() => {});
+    await Promise.race([reading, late]).finally(() => end.abort());
+    return refusals;
+  }
+
+  async function readOutputsOf(txid: string): Promise<void> {
     const raw = await ask(client, (backend) => backend.raw(txid));
     const outputs = raw === null ? undefined : readOutputs(raw, txid);
-    if (!outputs) throw new RpcUnavailable(`No server shows the transaction ${txid}, which made a coin of the wallet.`);
-    return new Map(outputs.map((each, vout) => [`${txid}:${vout}`, each]));
+    if (!outputs) throw notShown(txid);
+    for (const [vout, held] of outputs.entries()) remember(`${txid}:${vout}`, held);
   }
 
   function remember(key: string, held: string): void {
@@ -43,6 +78,11 @@ export function createCoinProof(client: BitcoinClient, { chain }: { chain: strin
     if (proven.size > maxRemembered) proven.delete(proven.keys().next().value!);
   }
 }
+
+const bySize = (one: BitcoinCoin, other: BitcoinCoin) => Number(BigInt(other.valueSat) - BigInt(one.valueSat));
+
+const notShown = (txid: string) =>
+  new RpcUnavailable(`No server shows the transaction ${txid}, which made a coin of the wallet.`);
 
 /** @returns undefined for bytes of another transaction */
 function readOutputs(raw: string, txid: string): string[] | undefined {

@@ -258,7 +258,7 @@ describe('a freeze', () => {
       fc.asyncProperty(fc.array(change, { minLength: 1, maxLength: 12 }), async (changes) => {
         for (const { freezes, subject } of changes) {
           const before = await readFreezes(pool);
-          const isThere = (await listFreezes(pool, { limit: 10 })).some(
+          const isThere = (await listFreezes(pool, { limit: 10 })).freezes.some(
             (each) =>
               each.scope === subject.scope &&
               each.agent_id === ('agentId' in subject ? subject.agentId : null) &&
@@ -270,7 +270,8 @@ describe('a freeze', () => {
           else expect(after.version).toBeGreaterThan(before.version);
         }
         const { version, told, installation, accounts, agents: frozenAgents } = await readFreezes(pool);
-        const rows = await listFreezes(pool, { limit: 10 });
+        const { freezes: rows, total } = await listFreezes(pool, { limit: 10 });
+        expect([total, rows]).toEqual([rows.length, (await listFreezes(pool, { limit: 10 })).freezes]);
         expect([installation, accounts.length, frozenAgents.length]).toEqual([
           rows.some(({ scope }) => scope === 'installation'),
           rows.filter(({ scope }) => scope === 'account').length,
