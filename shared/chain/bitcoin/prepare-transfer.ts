@@ -60,8 +60,10 @@ export async function prepareTransfer(
   if (quote.outcome === 'short')
     return { ...tooLittleForFee({ token, balanceSat: confirmedSat, amountSat: amountMinor, feeSat }), atBlock };
   const proven = await prove({ owner: from, coins });
-  if (proven.doubt && quoteTransfer({ payment, coins: proven.coins, rates, ...balances }).outcome !== 'payable')
-    throw proven.doubt;
+  // What is under way is no more certain than the coins that are missing.
+  const isEnough = () =>
+    quoteTransfer({ payment, coins: proven.coins, rates, ...balances, underWaySat: 0n }).outcome === 'payable';
+  if (proven.doubt && !isEnough()) throw proven.doubt;
   return {
     outcome: 'ready',
     ...rates,
