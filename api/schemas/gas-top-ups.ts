@@ -15,10 +15,15 @@ const members = {
   }),
   amount: amount({ description: "Of the chain's own coin, for each top-up.", example: '0.002' }),
 };
-const perDay = z.int().min(1).max(maxPerDay).meta({
-  description: 'Top-ups on this chain in any 24 hours, of all wallets of the account together.',
-  example: usualPerDay,
-});
+const perDay = z
+  .int()
+  .refine((count) => count >= 1 && count <= maxPerDay, { error: `must be a whole number from 1 to ${maxPerDay}.` })
+  .meta({
+    description: 'Top-ups on this chain in any 24 hours, of all wallets of the account together.',
+    example: usualPerDay,
+    minimum: 1,
+    maximum: maxPerDay,
+  });
 
 const description =
   'By chain, the agent that sends coins for fees to agents of the account that hold tokens and are low on them. Empty: nobody does.';

@@ -57,8 +57,18 @@ describe('who fills wallets up with coins for fees', () => {
     [() => [topUp({ amount: '-1' })], 'gas_top_ups.0.amount', 'invalid_amount', /plain decimal/],
     [() => [topUp({ amount: `0.${'0'.repeat(18)}1` })], 'gas_top_ups.0.amount', 'invalid_amount', /fraction digits/],
     [() => [topUp({ amount: 1 })], 'gas_top_ups.0.amount', 'invalid_request', /string/],
-    [() => [topUp({ max_per_day: 0 })], 'gas_top_ups.0.max_per_day', 'invalid_request', /1 to 1000/],
-    [() => [topUp({ max_per_day: 1_001 })], 'gas_top_ups.0.max_per_day', 'invalid_request', /1 to 1000/],
+    [
+      () => [topUp({ max_per_day: 0 })],
+      'gas_top_ups.0.max_per_day',
+      'invalid_request',
+      /max_per_day must be a whole number from 1 to 1000\.$/,
+    ],
+    [
+      () => [topUp({ max_per_day: 1_001 })],
+      'gas_top_ups.0.max_per_day',
+      'invalid_request',
+      /max_per_day must be a whole number from 1 to 1000\.$/,
+    ],
     [
       () => [topUp({ funding_agent_id: 'me' })],
       'gas_top_ups.0.funding_agent_id',
