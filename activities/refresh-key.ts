@@ -19,12 +19,12 @@ export interface RefreshKeyRequest {
  */
 export function createRefreshKey({ signer }: { signer: SignerClient }) {
   return async function refreshKey(request: RefreshKeyRequest): Promise<{ readonly epoch: number }> {
-    const { epoch } = await withSigners(() =>
+    const refresh = () =>
       signer.refreshKey({ ...request, signal: cancellationSignal() }).catch((error: unknown) => {
         if (!(error instanceof RefreshBlocked)) throw error;
         throw ApplicationFailure.nonRetryable(error.message, 'RefreshBlocked', error.reason);
-      }),
-    );
+      });
+    const { epoch } = await withSigners(refresh, { knowsFreezes: true });
     return { epoch };
   };
 }

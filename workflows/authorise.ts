@@ -34,7 +34,7 @@ export async function authorise(
     if (stamped.outcome !== 'stamped') return leave(progress, stamped.outcome);
     const { allotment, leftMs } = stamped;
     const { signAuthorization } = authorizationsWithin(leftMs);
-    const signed = await askSigners(ledgerId, () => signAuthorization(allotment));
+    const signed = await askSigners(ledgerId, () => signAuthorization(allotment, { knowsFreezes: true }));
     if (signed.outcome === 'refused') {
       const { outcome } = await failX402(ledgerId, 'signing_failed', signed.message);
       return leave(progress, outcome);

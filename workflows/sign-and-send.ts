@@ -20,7 +20,7 @@ export type SignResult<T = Signed> =
 
 /** Has the signers sign what was allotted. @throws what cancels the scope, and what nobody expected */
 export async function signAllotted(transactionId: string, allotment: Allotment): Promise<SignResult> {
-  const result = await askSigners(transactionId, () => sign(allotment));
+  const result = await askSigners(transactionId, () => sign(allotment, { knowsFreezes: true }));
   return result.outcome === 'late'
     ? { outcome: 'refused', message: 'Too few signers could be reached for a whole day.' }
     : result;
